@@ -22,15 +22,15 @@ Groups = tuple[tuple[int, ...], ...]
 
 def groups_along(axes: Sequence[tuple[str, int]], names: Sequence[str]) -> Groups:
     """The groups of devices that differ along the named axes alone, of a mesh with these axes."""
-    found: dict[tuple[int, ...], list[int]] = {}
+    groups: dict[tuple[int, ...], list[int]] = {}
     for position in range(math.prod([size for _, size in axes])):
         rest, place = [], position
         for name, size in reversed(axes):
             if name not in names:
                 rest.append(place % size)
             place //= size
-        found.setdefault(tuple(rest), []).append(position)
-    return tuple([tuple(each) for each in found.values()])
+        groups.setdefault(tuple(rest), []).append(position)
+    return tuple([tuple(group) for group in groups.values()])
 
 
 class Collective(Op):

@@ -91,8 +91,8 @@ def differentiated(
             inputs = [arguments[i] for i in places]
             late = [type(operand) is LateNumber for operand in inputs]
             params = [type(operand)(operand.type) for operand in inputs]
-            made = lowering(*given(params))
-            several = isinstance(made, (tuple, list))
+            result = lowering(*given(params))
+            several = isinstance(result, (tuple, list))
 
             def on_values(
                 cotangents: Sequence[Value | None], results: Sequence[Value], values: Sequence[Value]
@@ -100,20 +100,20 @@ def differentiated(
                 if any(late):  # what stands for a number is one to the rule as well, and has no cotangent
                     values = [_number(v) if number else v for v, number in zip(values, late, strict=True)]
                 if several:
-                    found = rule(tuple(cotangents), tuple(results), *given(values))
+                    gradients = rule(tuple(cotangents), tuple(results), *given(values))
                 else:
-                    found = rule(cotangents[0], results[0], *given(values))
-                remaining = iter(found)
-                return [None if number else next(remaining) for number in late] if any(late) else found
+                    gradients = rule(cotangents[0], results[0], *given(values))
+                remaining = iter(gradients)
+                return [None if number else next(remaining) for number in late] if any(late) else gradients
 
-            body = Function(params, made if several else (made,), lowering.__name__)
+            body = Function(params, result if several else (result,), lowering.__name__)
             others = {}
             for device, other in (elsewhere or {}).items():
                 places_there = [type(operand)(operand.type) for operand in inputs]
                 there = other(*given(places_there))
                 others[device] = Function(places_there, there if several else (there,), other.__name__)
             results = Composite(tuple(inputs), body, on_values, others, None).results
-            return type(made)(results) if several else results[0]
+            return type(result)(results) if several else results[0]
 
         return call
 

@@ -83,8 +83,8 @@ def _declare(base: type, name: str, kinds: str, result: DType | str | None = Non
 @functools.cache
 def _dtypes(kinds: str) -> frozenset[DType]:
     words = kinds.split()
-    signed = [each for each in dtypes.ALL if each.kind == "int" and each.is_signed and "signed" in words]
-    return frozenset(signed + [each for each in dtypes.ALL if each.kind in words])
+    signed = [dtype for dtype in dtypes.ALL if dtype.kind == "int" and dtype.is_signed and "signed" in words]
+    return frozenset(signed + [dtype for dtype in dtypes.ALL if dtype.kind in words])
 
 
 def _unary(name: str, kinds: str, result: DType | str | None = None) -> type[Unary]:

@@ -39,7 +39,7 @@ from tenfold.flat.windows import ReduceWindow
 
 def function(build: Callable[..., Any], types: Sequence[TensorType], name: str = "") -> Function:
     """What `build` computes on parameters of these types."""
-    params = [Value(each) for each in types]
+    params = [Value(type) for type in types]
     results = build(*params)
     return Function(params, results if isinstance(results, (tuple, list)) else (results,), name)
 
@@ -133,7 +133,7 @@ def top_k(x: Value, k: int) -> tuple[Value, Value]:
 def while_loop(
     condition: Callable[..., Value], body: Callable[..., Any], carry: Sequence[Value]
 ) -> tuple[Value, ...]:
-    types = [each.type for each in carry]
+    types = [value.type for value in carry]
     return s.While(tuple(carry), function(condition, types), function(body, types)).results
 
 

@@ -154,20 +154,20 @@ def _slice(ct: Value, op: m.Slice) -> tuple[Value]:
 
 
 def _concatenate(ct: Value, op: m.Concatenate) -> list[Value]:
-    found, start = [], 0
+    parts, start = [], 0
     for operand in op.inputs:
         limit = start + operand.shape[op.dimension]
-        found.append(mv.slice_dim(ct, op.dimension, start, limit))
+        parts.append(mv.slice_dim(ct, op.dimension, start, limit))
         start = limit
-    return found
+    return parts
 
 
 def _pad(ct: Value, op: m.Pad) -> tuple[Any, ...]:
     low, high, interior = op.edge_padding_low, op.edge_padding_high, op.interior_padding
 
     def inside() -> Value:
-        spread = mv.pad(ct, [-each for each in low], [-each for each in high])
-        return mv.slice(spread, [0] * ct.rank, spread.shape, [each + 1 for each in interior])
+        spread = mv.pad(ct, [-amount for amount in low], [-amount for amount in high])
+        return mv.slice(spread, [0] * ct.rank, spread.shape, [amount + 1 for amount in interior])
 
     def around() -> Value:
         padding = mv.pad(full(op.x.shape, 0, ct.dtype), low, high, 1, interior)
@@ -192,13 +192,13 @@ def _custom_call(cts: tuple[Value | None, ...], op: s.CustomCall) -> Sequence[An
 
 
 def _composite(cts: tuple[Value | None, ...], op: Composite) -> Sequence[Value | None]:
-    found = op.rule(cts, op.results, op.inputs)
-    if len(found) != len(op.inputs):
+    gradients = op.rule(cts, op.results, op.inputs)
+    if len(gradients) != len(op.inputs):
         raise ArgumentError(
-            f"the gradient rule of {op.body.name or 'a composite'} gives {len(found)} cotangents "
+            f"the gradient rule of {op.body.name or 'a composite'} gives {len(gradients)} cotangents "
             f"for {len(op.inputs)} arguments"
         )
-    return found
+    return gradients
 
 
 # How calls of engines' functions differentiate, by the function's name: rules for several results.

@@ -36,14 +36,14 @@ def case(cts: Cotangents, op: s.Case, wanted: Sequence[bool], gradients: Gradien
         def build(*values: Value) -> list[Value]:
             results = branch.inline(values[:count], whole=True)
             wrt = [values[i] for i in asked]
-            found = gradients(in_order(results), [results[i] for i in given], values[count:], wrt)
-            return [full_like(x, 0) if ct is None else ct for x, ct in zip(wrt, found)]
+            pulled = gradients(in_order(results), [results[i] for i in given], values[count:], wrt)
+            return [full_like(x, 0) if ct is None else ct for x, ct in zip(wrt, pulled)]
 
         return build
 
     arguments = [*op.arguments, *present]
-    found = iter(f.case(op.index, [back(each) for each in op.branches], arguments))
-    return [None, *[next(found) if i in asked else None for i in range(count)]]
+    pulled = iter(f.case(op.index, [back(each) for each in op.branches], arguments))
+    return [None, *[next(pulled) if i in asked else None for i in range(count)]]
 
 
 # Code for one device
@@ -63,8 +63,8 @@ def manual_computation(
         copies = [len(c.shared(op.out_shardings[i])[0]) for i in given]
         shares = [ct if n == 1 else ct * (1 / n) for ct, n in zip(values[count:], copies, strict=True)]
         wrt = [values[i] for i in asked]
-        found = gradients(in_order(results), [results[i] for i in given], shares, wrt)
-        filled = [full_like(x, 0) if ct is None else ct for x, ct in zip(wrt, found, strict=True)]
+        pulled = gradients(in_order(results), [results[i] for i in given], shares, wrt)
+        filled = [full_like(x, 0) if ct is None else ct for x, ct in zip(wrt, pulled, strict=True)]
         groups = [c.shared(op.in_shardings[i]) for i in asked]
         pairs = zip(filled, groups, strict=True)
         return [ct if len(each[0]) == 1 else c.all_reduce(ct, "add", each) for ct, each in pairs]
@@ -74,8 +74,8 @@ def manual_computation(
     parts = [param.type for param in op.body.params] + [op.body.results[i].type for i in given]
     body = f.function(build, parts, f"gradient of {op.body.name}")
     out = tuple([op.in_shardings[i] for i in asked])
-    found = iter(c.ManualComputation((*op.inputs, *present), body, into, out).results)
-    return [next(found) if each else None for each in wanted]
+    pulled = iter(c.ManualComputation((*op.inputs, *present), body, into, out).results)
+    return [next(pulled) if each else None for each in wanted]
 
 
 # Loops
@@ -88,7 +88,7 @@ def while_loop(
     count = trip_count(op)
     if count == 0:
         return cts
-    active = carried(op, [i for i, each in enumerate(wanted) if each])
+    active = carried(op, [i for i, asked in enumerate(wanted) if asked])
 
     def pull_back(*values: Value) -> list[Value]:
         after, before = values[: len(active)], values[len(active) :]
@@ -97,7 +97,7 @@ def while_loop(
         found = gradients(in_order(results), [results[i] for i in active], after, wrt)
         return [full_like(x, 0) if ct is None else ct for x, ct in zip(wrt, found)]
 
-    types = [each.type for each in op.carry]
+    types = [value.type for value in op.carry]
     one_round = f.function(pull_back, [*[types[i] for i in active], *types])
     used = {operand for made in one_round.ops for operand in made.operands} | set(one_round.results)
     needed = [i for i, param in enumerate(one_round.params[len(active) :]) if param in used]
@@ -109,7 +109,7 @@ def while_loop(
         after, rest = values[: len(active)], values[len(active) :]
         known = dict(zip(kept, [mv.read_at(each, place) for each in rest[: len(kept)]]))
         known.update(zip(fixed, rest[len(kept) :]))
-        before = [known[i] if i in known else full_like(each, 0) for i, each in enumerate(op.carry)]
+        before = [known[i] if i in known else full_like(value, 0) for i, value in enumerate(op.carry)]
         return [place - 1, *one_round.inline([*after, *before], whole=True), *rest]
 
     start = [full_like(op.carry[i], 0) if (ct := cts[i]) is None else ct for i in active]
@@ -125,13 +125,13 @@ def _unchanged(op: s.While, i: int) -> bool:
 
 def carried(op: s.While, start: Sequence[int]) -> list[int]:
     """The places of the carry that have a derivative by those of `start`, after any number of rounds."""
-    found = set(start)
+    places = set(start)
     while True:
-        _, values = reached(op.body.ops, [op.body.params[i] for i in found])
-        more = {i for i, result in enumerate(op.body.results) if result in values} - found
+        _, values = reached(op.body.ops, [op.body.params[i] for i in places])
+        more = {i for i, result in enumerate(op.body.results) if result in values} - places
         if not more:
-            return sorted(found)
-        found |= more
+            return sorted(places)
+        places |= more
 
 
 def _history(op: s.While, kept: list[int], count: int) -> list[Value]:

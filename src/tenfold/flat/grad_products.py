@@ -54,15 +54,15 @@ def _factor(
     remaining = sorted(range(len(y_summed)), key=y_summed.__getitem__)
     summed_out = [x_summed[i] for i in remaining]
     if not batch and x_free and x_summed and max(x_summed) < min(x_free):
-        found = product(conj(y), ct, y_free, ct_other)
+        gradient = product(conj(y), ct, y_free, ct_other)
         order = [*summed_out, *x_free]
     elif not batch:
-        found = product(ct, conj(y), ct_other, y_free)
+        gradient = product(ct, conj(y), ct_other, y_free)
         order = [*x_free, *summed_out]
     else:
-        found = c.dot_general(ct, conj(y), (ct_other, y_free), (batch, y_batch), wide(ct.dtype))
+        gradient = c.dot_general(ct, conj(y), (ct_other, y_free), (batch, y_batch), wide(ct.dtype))
         order = [*x_batch, *x_free, *summed_out]
-    return convert(mv.transpose(found, [order.index(d) for d in range(x.rank)]), x.dtype)
+    return convert(mv.transpose(gradient, [order.index(d) for d in range(x.rank)]), x.dtype)
 
 
 def _one_dtype(ct: Value, y: Value) -> tuple[Value, Value]:
@@ -142,7 +142,7 @@ def _by_input(ct: Value, op: Convolution) -> Value:
     if groups > 1:
         kernel = _groups_moved(kernel, outward, inward, groups)
     numbers = ConvDimensions(*n[6:], outward, inward, n.kernel_spatial_dimensions, *n[:3])
-    found = c.convolution(
+    gradient = c.convolution(
         ct,
         kernel,
         numbers,
@@ -153,8 +153,8 @@ def _by_input(ct: Value, op: Convolution) -> Value:
         groups=groups,
     )
     if op.batch_group_count > 1:
-        found = _groups_moved(found, n.input_feature_dimension, n.input_batch_dimension, groups)
-    return found
+        gradient = _groups_moved(gradient, n.input_feature_dimension, n.input_batch_dimension, groups)
+    return gradient
 
 
 def _by_kernel(ct: Value, op: Convolution) -> Value:
@@ -179,7 +179,7 @@ def _by_kernel(ct: Value, op: Convolution) -> Value:
         n.kernel_output_feature_dimension,
         n.kernel_spatial_dimensions,
     )
-    found = c.convolution(
+    gradient = c.convolution(
         conj(x),
         ct,
         numbers,
@@ -190,7 +190,7 @@ def _by_kernel(ct: Value, op: Convolution) -> Value:
         groups=op.batch_group_count,
         batch_groups=op.feature_group_count,
     )
-    return _turned(found, op)
+    return _turned(gradient, op)
 
 
 # Fourier transforms
@@ -262,9 +262,9 @@ def triangular_solve(ct: Value, op: s.TriangularSolve) -> tuple[Any, Any]:
 
     def by_a() -> Value:
         left, right = (by_b, adjoint(op.result)) if op.left_side else (adjoint(op.result), by_b)
-        found = -matmul(left, right)
+        gradient = -matmul(left, right)
         if op.transpose_a != "NO_TRANSPOSE":
-            found = mv.swap(found, -1, -2) if op.transpose_a == "TRANSPOSE" else adjoint(found)
-        return triangle(found, op.lower, op.unit_diagonal)
+            gradient = mv.swap(gradient, -1, -2) if op.transpose_a == "TRANSPOSE" else adjoint(gradient)
+        return triangle(gradient, op.lower, op.unit_diagonal)
 
     return by_a, lambda: by_b

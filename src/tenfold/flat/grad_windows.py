@@ -71,7 +71,7 @@ def _extremes(ct: Value, op: ReduceWindow) -> Value:
     (x,), further = op.inputs, b.ge if op.body.name == "max" else b.le
     if not x.numel or not ct.numel:
         return full_like(x, 0)
-    plain = all(each == 1 for each in (*op.base_dilations, *op.window_dilations))
+    plain = all(dilation == 1 for dilation in (*op.base_dilations, *op.window_dilations))
     if plain and all(w <= s for w, s in zip(op.window_dimensions, op.window_strides)):
         return _apart(ct, op)
     select = f.function(lambda kept, new: further(kept, new) | b.isnan(kept), [TensorType(x.dtype, ())] * 2)
@@ -93,7 +93,7 @@ def _apart(ct: Value, op: ReduceWindow) -> Value:
     low = [before for before, _ in op.padding]
     high = [n * s - before - extent for n, s, before, extent in zip(counts, strides, low, x.shape)]
     filled = mv.pad(x, low, high, op.inits[0])
-    blocks = mv.reshape(filled, [each for pair in zip(counts, strides) for each in pair])
+    blocks = mv.reshape(filled, [amount for pair in zip(counts, strides) for amount in pair])
     inner = tuple(range(1, 2 * x.rank, 2))
     limits = [n for pair in zip(counts, windows) for n in pair]
     blocks = mv.slice(blocks, [0] * blocks.rank, limits)

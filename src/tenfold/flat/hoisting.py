@@ -73,8 +73,8 @@ def _split(function: Function, device: str) -> tuple[list[Check], list[Value], l
     whole = Function(
         plain.params, [values.get(result, result) for result in plain.results] + [c.holds for c in checks]
     )
-    found = whole.inline(function.params, whole=True)  # `plain` may have parameters of its own
-    return checks, found[len(plain.results) :], found[: len(plain.results)]
+    results = whole.inline(function.params, whole=True)  # `plain` may have parameters of its own
+    return checks, results[len(plain.results) :], results[: len(plain.results)]
 
 
 def _case(op: Case, device: str) -> list[Value]:
@@ -84,9 +84,9 @@ def _case(op: Case, device: str) -> list[Value]:
     for i, (branch, (_, holds, results)) in enumerate(zip(op.branches, split, strict=True)):
         verdicts = [holds[k] if i == owner else constant(True, dtypes.bool_) for owner, k in every]
         branches.append(Function(branch.params, [*results, *verdicts], branch.name))
-    found = _sourced(Case(op.index, op.arguments, tuple(branches)), op)
+    rebuilt = _sourced(Case(op.index, op.arguments, tuple(branches)), op)
     count = len(op.results)
-    return _checking(found[:count], [split[i][0][k] for i, k in every], found[count:])
+    return _checking(rebuilt[:count], [split[i][0][k] for i, k in every], rebuilt[count:])
 
 
 def _while(op: While, device: str) -> list[Value]:
@@ -98,8 +98,8 @@ def _while(op: While, device: str) -> list[Value]:
     checks, holds, results = _split(op.body, device)
     asked, verdicts, answer = _split(op.condition, device)
     start = [constant(True, dtypes.bool_) for _ in holds]
-    flags = [Value(each.type) for each in (*holds, *verdicts)]
-    last = [*[Value(each.type) for each in op.carry], *[Value(each.type) for each in flags]]
+    flags = [Value(value.type) for value in (*holds, *verdicts)]
+    last = [*[Value(value.type) for value in op.carry], *[Value(each.type) for each in flags]]
     if asked:
         ask = Function(op.condition.params, [*verdicts, *answer])
         *first, go = ask.inline(op.carry, whole=True)
@@ -115,19 +115,19 @@ def _while(op: While, device: str) -> list[Value]:
         goes = logical_and(goes, flag)
     stay = [logical_and(flag, each) for flag, each in zip(flags, holds, strict=True)]
     body = Function([*body_params, *flags], [*results, *stay], op.body.name)
-    found = _sourced(While((*carry, *start), Function(last, [goes], op.condition.name), body), op)
-    return _checking(found[: len(op.carry)], [*checks, *asked], found[len(carry) :])
+    rebuilt = _sourced(While((*carry, *start), Function(last, [goes], op.condition.name), body), op)
+    return _checking(rebuilt[: len(op.carry)], [*checks, *asked], rebuilt[len(carry) :])
 
 
 def _manual(op: ManualComputation, device: str) -> list[Value]:
     """A check holds where it holds on every device."""
     checks, holds, results = _split(op.body, device)
     mesh = (*op.in_shardings, *op.out_shardings)[0].mesh
-    verdicts = [all_reduce(each, "and", every_device(mesh)) for each in holds]
+    verdicts = [all_reduce(value, "and", every_device(mesh)) for value in holds]
     body = Function(op.body.params, [*results, *verdicts], op.body.name)
     out = (*op.out_shardings, *[Sharding.replicated(mesh, 0) for _ in holds])
-    found = _sourced(ManualComputation(op.inputs, body, op.in_shardings, out), op)
-    return _checking(found[: len(op.results)], checks, found[len(op.results) :])
+    rebuilt = _sourced(ManualComputation(op.inputs, body, op.in_shardings, out), op)
+    return _checking(rebuilt[: len(op.results)], checks, rebuilt[len(op.results) :])
 
 
 def _sourced(op: Op, like: Op) -> tuple[Value, ...]:

@@ -47,15 +47,15 @@ def updated_last(function: Function, donated: Sequence[tuple[int, int]]) -> Func
 def _products(function: Function, params: Sequence[Value]) -> dict[Value, list[Op]]:
     """Of each of the parameters, the products that it goes into."""
     source = {param: param for param in params}
-    found: dict[Value, list[Op]] = {}
+    products: dict[Value, list[Op]] = {}
     for op in function.ops:
         if isinstance(op, WAYS) and op.x in source:
             source[op.result] = source[op.x]
         elif isinstance(op, PRODUCTS) and op.result.dtype.kind == "float" and op.result.numel:
             for operand in op.operands:
                 if operand in source:
-                    found.setdefault(source[operand], []).append(op)
-    return found
+                    products.setdefault(source[operand], []).append(op)
+    return products
 
 
 def _is_done(product: Value) -> Value:

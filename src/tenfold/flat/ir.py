@@ -31,26 +31,26 @@ class TensorType:
     numel: int
 
     def __new__(cls, dtype: DType, shape: tuple[int, ...]) -> TensorType:
-        found = cls._interned.get((dtype, shape))
-        if found is None:
+        known = cls._interned.get((dtype, shape))
+        if known is None:
             if min(shape, default=0) < 0:
                 raise ShapeError(f"a shape has no negative extents: {list(shape)}")
-            found = object.__new__(cls)
-            found.dtype, found.shape, found.rank, found.numel = dtype, shape, len(shape), math.prod(shape)
-            if found.numel * dtype.itemsize >= 1 << 62:
+            known = object.__new__(cls)
+            known.dtype, known.shape, known.rank, known.numel = dtype, shape, len(shape), math.prod(shape)
+            if known.numel * dtype.itemsize >= 1 << 62:
                 kind = ShapeError if max(shape) < 1 << 63 else SizeOutOfRange
                 raise kind(f"a tensor of shape {list(shape)} has more elements than can be addressed")
-            found = cls._interned.setdefault((dtype, shape), found)
+            known = cls._interned.setdefault((dtype, shape), known)
             if len(cls._interned) > cls._bound:
                 cls._forget()
-        return found
+        return known
 
     @classmethod
     def _forget(cls) -> None:
         """Let go of types that nothing else refers to: a long run meets ever new shapes."""
         for key in list(cls._interned):
-            found = cls._interned.get(key)
-            if owners.count(found) <= owners.NAMED + 1:  # the table's
+            known = cls._interned.get(key)
+            if owners.count(known) <= owners.NAMED + 1:  # the table's
                 cls._interned.pop(key, None)
         cls._bound = max(BOUND, 2 * len(cls._interned))
 
@@ -192,7 +192,7 @@ class Op:
         for field, many in self.operand_fields:
             operand = state[field]
             if many:
-                state[field] = tuple([other(each, each) for each in operand])
+                state[field] = tuple([other(element, element) for element in operand])
             else:
                 state[field] = other(operand, operand)
         if source is not None:
@@ -283,7 +283,7 @@ class Recipe:
         for op in function.ops:
             single = [(field, places[op.__dict__[field]]) for field, many in op.operand_fields if not many]
             several = [
-                (field, [places[each] for each in op.__dict__[field]])
+                (field, [places[element] for element in op.__dict__[field]])
                 for field, many in op.operand_fields
                 if many
             ]
@@ -336,14 +336,14 @@ def replay(
         values.update(zip(op.__dict__["results"], results, strict=True))
 
 
-def give_source(results: Sequence[Value], source: Any, made: set[Op]) -> None:
+def give_source(results: Sequence[Value], source: Any, ops: set[Op]) -> None:
     """Give the new ops behind these values the source of the op that a rule made them for. `made` holds all
     ops that were made before, and gets the new ones."""
     stack = [result.op for result in results]
     while stack:
         op = stack.pop()
-        if op is not None and op not in made:
-            made.add(op)
+        if op is not None and op not in ops:
+            ops.add(op)
             if op.source is None:
                 op.__dict__["source"] = source
             stack += [operand.op for operand in op.operands]

@@ -38,14 +38,14 @@ def tangents(
 ) -> list[Value | None]:
     """The tangent of each of `results`, given those of `params` (None: it stays as it is); None where nothing
     moves it. Only `ops`, operands before users, are differentiated."""
-    found: dict[Value, Value] = {}
+    tangents_of: dict[Value, Value] = {}
     for param, t in zip(params, tangents_in, strict=True):
         if t is not None and carries(param):
             if t.type is not param.type:
                 raise ShapeError(f"the tangent of {param.type} is of its type, not {t.type}")
-            found[param] = t
-    for op in _leading(reached(ops, found)[0], results):
-        ts = [found.get(operand) for operand in op.operands]
+            tangents_of[param] = t
+    for op in _leading(reached(ops, tangents_of)[0], results):
+        ts = [tangents_of.get(operand) for operand in op.operands]
         if all(each is None for each in ts):
             continue
         rule = JVPS.get(type(op))
@@ -53,19 +53,19 @@ def tangents(
             raise UnsupportedError(f"{op.name} has no tangent rule", help="detach what comes through it")
         for result, t in zip(op.results, rule(ts, op), strict=True):
             if t is not None and carries(result):
-                found[result] = t
-    return [found.get(each) for each in results]
+                tangents_of[result] = t
+    return [tangents_of.get(each) for each in results]
 
 
 def _leading(ops: Sequence[Op], results: Sequence[Value]) -> list[Op]:
     """Those of the ops that lead to the results by values that have tangents."""
     needed = {result for result in results if carries(result)}
-    found = []
+    leading = []
     for op in reversed(ops):
         if any(result in needed for result in op.results):
             needed.update(operand for operand in op.operands if carries(operand))
-            found.append(op)
-    return found[::-1]
+            leading.append(op)
+    return leading[::-1]
 
 
 # Rules
@@ -121,8 +121,8 @@ def transposed(ts: Tangents, op: Op) -> list[Value | None]:
                 rows.append(fitting(row, operand, op))
                 moved.append(t)
     places = [i for i, ct in enumerate(cts) if ct is not None]
-    found = gradients(in_order(rows), rows, moved, [ct for ct in cts if ct is not None])
-    by_place = dict(zip(places, found))
+    transposed_tangents = gradients(in_order(rows), rows, moved, [ct for ct in cts if ct is not None])
+    by_place = dict(zip(places, transposed_tangents))
     return [by_place.get(i) for i in range(len(cts))]
 
 
@@ -191,8 +191,8 @@ def _while(ts: Tangents, op: s.While) -> list[Value | None]:
     count = len(op.carry)
 
     def body(*values: Value) -> list[Value]:
-        results, found = _inside(op.body, values[:count], dict(zip(active, values[count:])))
-        return [*results, *_filled([results[i] for i in active], [found[i] for i in active])]
+        results, tangents = _inside(op.body, values[:count], dict(zip(active, values[count:])))
+        return [*results, *_filled([results[i] for i in active], [tangents[i] for i in active])]
 
     def condition(*values: Value) -> Value:
         return op.condition.inline(values[:count], whole=True)[0]
@@ -208,9 +208,9 @@ def _case(ts: Tangents, op: s.Case) -> list[Value | None]:
 
     def ahead(branch: Function) -> Callable[..., list[Value]]:
         def build(*values: Value) -> list[Value]:
-            results, found = _inside(branch, values[:count], dict(zip(moving, values[count:])))
+            results, tangents = _inside(branch, values[:count], dict(zip(moving, values[count:])))
             carrying = [i for i, result in enumerate(results) if carries(result)]
-            return _filled([results[i] for i in carrying], [found[i] for i in carrying])
+            return _filled([results[i] for i in carrying], [tangents[i] for i in carrying])
 
         return build
 
@@ -224,8 +224,8 @@ def _manual(ts: Tangents, op: c.ManualComputation) -> list[Value | None]:
     carrying = [i for i, result in enumerate(op.results) if carries(result)]
 
     def build(*values: Value) -> list[Value]:
-        results, found = _inside(op.body, values[:count], dict(zip(moving, values[count:])))
-        return _filled([results[i] for i in carrying], [found[i] for i in carrying])
+        results, tangents = _inside(op.body, values[:count], dict(zip(moving, values[count:])))
+        return _filled([results[i] for i in carrying], [tangents[i] for i in carrying])
 
     inputs = (*op.inputs, *[t for t in ts if t is not None])
     into = (*op.in_shardings, *[op.in_shardings[i] for i in moving])
@@ -236,8 +236,8 @@ def _manual(ts: Tangents, op: c.ManualComputation) -> list[Value | None]:
     return [next(found) if carries(result) else None for result in op.results]
 
 
-def _filled(values: Sequence[Value], found: Tangents) -> list[Value]:
-    return [full_like(x, 0) if t is None else t for x, t in zip(values, found, strict=True)]
+def _filled(values: Sequence[Value], tangents: Tangents) -> list[Value]:
+    return [full_like(x, 0) if t is None else t for x, t in zip(values, tangents, strict=True)]
 
 
 JVPS: dict[type[Op], Rule] = {

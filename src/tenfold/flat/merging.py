@@ -103,11 +103,11 @@ def _merged_texts(texts: Sequence[str]) -> str:
 def merged_type(types: Sequence[TensorType]) -> Any:
     """A type, itself where all are equal."""
     first = types[0]
-    if all(each is first for each in types):
+    if all(type is first for type in types):
         return first
-    if any(each.rank != first.rank or each.dtype is not first.dtype for each in types):
+    if any(type.rank != first.rank or type.dtype is not first.dtype for type in types):
         raise Different(types)
-    return OpenType(first.dtype, merged([each.shape for each in types]))
+    return OpenType(first.dtype, merged([type.shape for type in types]))
 
 
 def merged_functions(functions: Sequence[Function], described: Described | None = None) -> Function:
@@ -115,7 +115,7 @@ def merged_functions(functions: Sequence[Function], described: Described | None 
     first = functions[0]
     values: dict[Value, Value] = {}
     for several in zip(*[function.params for function in functions]):
-        values[several[0]] = Value(merged_type([each.type for each in several]))
+        values[several[0]] = Value(merged_type([function.type for function in several]))
         values[several[0]].name = several[0].name
     for ops in _rows(functions, described):
         op = ops[0]
@@ -126,10 +126,10 @@ def merged_functions(functions: Sequence[Function], described: Described | None 
                 raise
             raise another(op.name.split(".")[1], op.source, error.numbers, described) from None
         values.update(zip(op.results, copy.results, strict=True))
-    made = Function(
+    merged_function = Function(
         [values[param] for param in first.params], [values[result] for result in first.results], first.name
     )
-    return made
+    return merged_function
 
 
 def _rows(functions: Sequence[Function], described: Described | None) -> Any:

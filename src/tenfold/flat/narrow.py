@@ -20,8 +20,8 @@ def narrowed(function: Function) -> Function:
     """The same program with products rounded where they are made, if all that happens to one before it is
     rounded is a change of shape or the addition of something that was half precision before."""
     uses: dict[Value, int] = {}
-    for each in (*function.results, *[operand for op in function.ops for operand in op.operands]):
-        uses[each] = uses.get(each, 0) + 1
+    for value in (*function.results, *[operand for op in function.ops for operand in op.operands]):
+        uses[value] = uses.get(value, 0) + 1
     chosen: set[Op] = set()
     for op in function.ops:
         if isinstance(op, Convert) and op.dtype in HALVES and op.x.dtype is dtypes.float32:
@@ -61,8 +61,8 @@ def _narrow(value: Value, dtype: dtypes.DType) -> Value | None:
     if isinstance(op, Convert) and op.x.dtype is dtype:
         return op.x
     if isinstance(op, BroadcastInDim):
-        found = _narrow(op.x, dtype)
-        return None if found is None else BroadcastInDim(found, op.shape, op.broadcast_dimensions).result
+        narrow = _narrow(op.x, dtype)
+        return None if narrow is None else BroadcastInDim(narrow, op.shape, op.broadcast_dimensions).result
     return None
 
 

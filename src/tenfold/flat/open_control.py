@@ -15,8 +15,8 @@ from tenfold.flat.open_state import Padding, Placed, extents_of
 def inner(function: Function, p: Padding, passed_on: bool = False) -> Function:
     """A function inside an op at its bounds, whose last parameters are the sizes; if they are `passed_on`,
     they are its last results as well."""
-    given = [Value(TensorType(SIZE, ())) for _ in p.sizes.known]
-    inside = Padding(Sizes(p.sizes.known, given), p.apply)
+    sizes = [Value(TensorType(SIZE, ())) for _ in p.sizes.known]
+    inside = Padding(Sizes(p.sizes.known, sizes), p.apply)
     params = []
     for param in function.params:
         layouts = simple_layouts(param, p)
@@ -24,7 +24,7 @@ def inner(function: Function, p: Padding, passed_on: bool = False) -> Function:
         inside.put(param, params[-1], layouts)
     inside.follow(function.ops)
     results = [inside.simple(result) for result in function.results]
-    return Function([*params, *given], [*results, *(given if passed_on else ())], function.name)
+    return Function([*params, *sizes], [*results, *(sizes if passed_on else ())], function.name)
 
 
 def simple_layouts(value: Value, p: Padding) -> Layouts:
@@ -32,20 +32,20 @@ def simple_layouts(value: Value, p: Padding) -> Layouts:
 
 
 def sizes_of(p: Padding) -> list[Value]:
-    return [p.sizes.scalar(each) for each in p.sizes.known]
+    return [p.sizes.scalar(size) for size in p.sizes.known]
 
 
 def while_rule(op: s.While, p: Padding) -> Sequence[Placed]:
-    carry = (*[p.simple(each) for each in op.carry], *sizes_of(p))
-    made = s.While(carry, inner(op.condition, p), inner(op.body, p, passed_on=True))
-    return [(array, simple_layouts(result, p)) for array, result in zip(made.results, op.results)]
+    carry = (*[p.simple(value) for value in op.carry], *sizes_of(p))
+    loop = s.While(carry, inner(op.condition, p), inner(op.body, p, passed_on=True))
+    return [(array, simple_layouts(result, p)) for array, result in zip(loop.results, op.results)]
 
 
 def case_rule(op: s.Case, p: Padding) -> Sequence[Placed]:
     arguments = (*[p.simple(argument) for argument in op.arguments], *sizes_of(p))
-    made = s.Case(p.at(op.index), arguments, tuple([inner(branch, p) for branch in op.branches]))
+    case = s.Case(p.at(op.index), arguments, tuple([inner(branch, p) for branch in op.branches]))
     return [
-        (array, simple_layouts(result, p)) for array, result in zip(made.results, op.results, strict=True)
+        (array, simple_layouts(result, p)) for array, result in zip(case.results, op.results, strict=True)
     ]
 
 

@@ -55,7 +55,7 @@ Layouts = tuple[Layout, ...]
 
 def physical(layout: Layout) -> int:
     """In how many elements a dimension lies."""
-    return math.prod([each.bound for each in layout])
+    return math.prod([dimension.bound for dimension in layout])
 
 
 def times(x: Extent, y: Extent) -> Extent:
@@ -98,15 +98,15 @@ class Sizes:
     holds the scalars that pass the first symbols to a run of the program. The program computes the other
     symbols itself, such as a number of nonzero elements; `opening` adds those to `scalars`."""
 
-    def __init__(self, ranges: dict[Open, tuple[int, int]], given: Sequence[Value]):
+    def __init__(self, ranges: dict[Open, tuple[int, int]], values: Sequence[Value]):
         self.ranges = ranges
         self.formulas = Formulas(ranges)
-        self.scalars: dict[Open, Value] = dict(zip(ranges, given))
+        self.scalars: dict[Open, Value] = dict(zip(ranges, values))
 
     @property
     def known(self) -> dict[Open, tuple[int, int]]:
         """The sizes that have been told or counted so far."""
-        return {each: ends for each, ends in self.ranges.items() if each in self.scalars}
+        return {size: ends for size, ends in self.ranges.items() if size in self.scalars}
 
     def formula(self, number: Open) -> Formula:
         whole = all(float(value).is_integer() for value in number.values)
@@ -138,8 +138,8 @@ class Sizes:
             formula = self.formula(number)
             if max(map(abs, interval(formula, self.ranges))) >= LIMIT:
                 raise UnsupportedError("a number that follows from open sizes does not fit 32 bits")
-            made = formula.follow(self.scalars.__getitem__, _apply)
-            found = self.scalars[number] = constant(made, SIZE) if isinstance(made, int) else made
+            value = formula.follow(self.scalars.__getitem__, _apply)
+            found = self.scalars[number] = constant(value, SIZE) if isinstance(value, int) else value
         return found
 
     def number(self, number: Any, dtype: DType) -> Value:
@@ -147,9 +147,9 @@ class Sizes:
         if not isinstance(number, Open):
             return constant(number, dtype)
         if dtype.kind == "float":
-            found = self.formulas.find_float(number, DOUBLE if dtype is float64 else SINGLE)
-            if found is not None:
-                return self._float(*found, dtype)
+            formula = self.formulas.find_float(number, DOUBLE if dtype is float64 else SINGLE)
+            if formula is not None:
+                return self._float(*formula, dtype)
         return convert(self.scalar(Open(map(int, self._whole(number)))), dtype)
 
     def _whole(self, number: Open) -> tuple[int, ...]:
@@ -202,32 +202,32 @@ def _floored(left: Value, by: int) -> Value:
 
 def coordinates(place: Value, sizes: Sequence[Value]) -> list[Value]:
     """Where a place lies along each of several factors of these sizes."""
-    found: list[Value] = []
+    indices: list[Value] = []
     for i, size in enumerate(reversed(sizes)):
         last = i == len(sizes) - 1
-        found.append(place if last else rem(place, size))
+        indices.append(place if last else rem(place, size))
         place = place if last else div(place, size)
-    return found[::-1]
+    return indices[::-1]
 
 
 def valid(layout: Layout, sizes: Sizes) -> Value | None:
     """Which elements of a dimension are valid; None if all are."""
     places = iota((physical(layout),), 0, SIZE)
-    within = coordinates(places, [constant(each.bound, SIZE) for each in layout])
-    found: Value | None = None
+    within = coordinates(places, [constant(dimension.bound, SIZE) for dimension in layout])
+    mask: Value | None = None
     for each, place in zip(layout, within, strict=True):
         if not each.full:
             holds = lt(place, sizes.scalar(each.extent))
-            found = holds if found is None else logical_and(found, holds)
-    return found
+            mask = holds if mask is None else logical_and(mask, holds)
+    return mask
 
 
 def places(wanted: Sequence[Factor], own: Sequence[Factor], sizes: Sizes) -> Value:
     """For each element of the dimension `wanted`, which one of `own` it is: both have the same elements in
     one order. What is not valid reads anything."""
-    total = math.prod([each.bound for each in wanted])
-    found = coordinates(iota((total,), 0, SIZE), [constant(each.bound, SIZE) for each in wanted])
-    linear = _linear(found, [sizes.scalar(each.extent) for each in wanted])
+    total = math.prod([dimension.bound for dimension in wanted])
+    at = coordinates(iota((total,), 0, SIZE), [constant(dimension.bound, SIZE) for dimension in wanted])
+    linear = _linear(at, [sizes.scalar(dimension.extent) for dimension in wanted])
     # A size of zero has no valid elements, and nothing divides by it.
     apart = coordinates(linear, [_at_least_one(sizes, each.extent) for each in own])
     return _linear(apart, [constant(each.bound, SIZE) for each in own])

@@ -43,8 +43,8 @@ def elementwise(op: Op, p: Padding) -> Sequence[Placed]:
 
 
 def barrier(op: e.OptimizationBarrier, p: Padding) -> Sequence[Placed]:
-    made = p.again(op, [p.at(operand) for operand in op.operands])
-    return [(array, p.of(operand)) for array, operand in zip(made.results, op.operands, strict=True)]
+    results = p.again(op, [p.at(operand) for operand in op.operands])
+    return [(array, p.of(operand)) for array, operand in zip(results.results, op.operands, strict=True)]
 
 
 def bitcast(op: e.BitcastConvert, p: Padding) -> Sequence[Placed]:
@@ -96,8 +96,8 @@ def dot_general_rule(op: s.DotGeneral, p: Padding) -> Sequence[Placed]:
     gone_x = {*numbers.lhs_batching_dimensions, *numbers.lhs_contracting_dimensions}
     gone_y = {*numbers.rhs_batching_dimensions, *numbers.rhs_contracting_dimensions}
     layouts = [xs[i] for i in numbers.lhs_batching_dimensions]
-    layouts += [each for i, each in enumerate(xs) if i not in gone_x]
-    layouts += [each for j, each in enumerate(ys) if j not in gone_y]
+    layouts += [dim for i, dim in enumerate(xs) if i not in gone_x]
+    layouts += [dim for j, dim in enumerate(ys) if j not in gone_y]
     return [(s.DotGeneral(x, y, numbers, op.dtype).result, tuple(layouts))]
 
 
@@ -107,7 +107,7 @@ def convolution_rule(op: w.Convolution, p: Padding) -> Sequence[Placed]:
     features = (numbers.input_feature_dimension, numbers.kernel_input_feature_dimension)
     grouped = op.feature_group_count > 1 or op.batch_group_count > 1
     inner = (xs[features[0]], ks[features[1]], ks[numbers.kernel_output_feature_dimension])
-    if grouped and not all(each.full for layout in inner for each in layout):
+    if grouped and not all(dimension.full for layout in inner for dimension in layout):
         raise UnsupportedError("channels in groups cannot be open")
     if op.batch_group_count > 1 and not all(each.full for each in xs[numbers.input_batch_dimension]):
         raise UnsupportedError("a batch in groups cannot be open")
@@ -190,8 +190,8 @@ def reduce_window_rule(op: w.ReduceWindow, p: Padding) -> Sequence[Placed]:
         wide = w.dilated(window, dilations[1])
         cut = [_edges(x, dim, physical(outcome[dim]), wide, stride, dilations[0], edges) for x in arrays]
         arrays, padding[dim] = [each for each, _ in cut], cut[0][1]
-    made = p.again(op, [*arrays, *inits], window_dimensions=tuple(windows), padding=tuple(padding))
-    return [(result, tuple(outcome)) for result in made.results]
+    results = p.again(op, [*arrays, *inits], window_dimensions=tuple(windows), padding=tuple(padding))
+    return [(result, tuple(outcome)) for result in results.results]
 
 
 def _whole(
@@ -224,8 +224,8 @@ def sort_rule(op: s.Sort, p: Padding) -> Sequence[Placed]:
 
     padding = convert(invert(holds), SIZE)
     scalars = [TensorType(array.dtype, ()) for array in (padding, *arrays) for _ in range(2)]
-    made = s.Sort((padding, *arrays), axis, op.is_stable, function(before, scalars))
-    return [(result, layouts) for result in made.results[1:]]
+    results = s.Sort((padding, *arrays), axis, op.is_stable, function(before, scalars))
+    return [(result, layouts) for result in results.results[1:]]
 
 
 def batch_rule(op: Op, p: Padding) -> Sequence[Placed]:
@@ -260,8 +260,8 @@ def random_rule(op: s.RngBitGenerator, p: Padding) -> Sequence[Placed]:
     (row,) = p.sizes.simple(total)
     bits = s.RngBitGenerator(state, op.dtype, (row.bound,)).results[1]
     # Each step of the counter makes 16 bytes.
-    each = max(16 // op.dtype.itemsize, 1)
-    steps = convert(div(add(p.sizes.scalar(total), each - 1), each), dtypes.uint64)
+    lanes = max(16 // op.dtype.itemsize, 1)
+    steps = convert(div(add(p.sizes.scalar(total), lanes - 1), lanes), dtypes.uint64)
     counter = add(slice_dim(state, 0, 1, 2), reshape(steps, (1,)))
     carried = [slice_dim(state, 0, 0, 1), counter]
     if state.shape == (3,):
@@ -300,21 +300,21 @@ def gather_rule(op: Gather, p: Padding) -> Sequence[Placed]:
         indices = clamp(
             indices, constant(0, indices.dtype), _components(last, numbers.index_vector_dim, indices)
         )
-    made = Gather(x, indices, numbers, tuple(sizes), False).result
+    gathered = Gather(x, indices, numbers, tuple(sizes), False).result
     window = iter([xs[d] for d in range(op.x.rank) if d not in dropped])
     around = iter([each for d, each in enumerate(ins) if d != numbers.index_vector_dim])
     layouts = [
         _of_window(next(window), op.result.type.shape[d], p) if d in numbers.offset_dims else next(around)
         for d in range(op.result.rank)
     ]
-    return [(made, tuple(layouts))]
+    return [(gathered, tuple(layouts))]
 
 
 def _of_window(layout: Layout, extent: Extent, p: Padding) -> Layout:
     """How a dimension of a window lies: as it did where it is whole."""
     whole = layout[0].extent
-    for each in layout[1:]:
-        whole = times(whole, each.extent)
+    for dimension in layout[1:]:
+        whole = times(whole, dimension.extent)
     return layout if whole == extent else p.sizes.simple(extent)
 
 
@@ -360,8 +360,8 @@ def scatter_rule(op: Scatter, p: Padding) -> Sequence[Placed]:
             layout = next(outer)
         updates = [p.relaid(update, dim, us[dim], layout) for update in updates]
     indices = _outside(op, indices, ins, sizes, p)
-    made = p.again(op, [*inputs, indices, *updates], indices_are_sorted=False, unique_indices=False)
-    return [(result, xs) for result in made.results]
+    scattered = p.again(op, [*inputs, indices, *updates], indices_are_sorted=False, unique_indices=False)
+    return [(result, xs) for result in scattered.results]
 
 
 def _outside(op: Scatter, indices: Value, ins: Layouts, sizes: dict[int, Extent], p: Padding) -> Value:

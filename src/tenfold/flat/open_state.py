@@ -51,7 +51,7 @@ class Padding:
         """Open the ops, in their order."""
         made: set[Op] = set()
         for op in ops:
-            plain = not any(is_open(each.type) for each in (*op.operands, *op.results))
+            plain = not any(is_open(value.type) for value in (*op.operands, *op.results))
             if plain and not any(map(is_open, op.attributes.values())):
                 copy = op.replace(self.values)
                 made.add(copy)

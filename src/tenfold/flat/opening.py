@@ -50,9 +50,9 @@ def opened(
 ) -> Opened:
     """A merged function at its bounds; `ranges` says for each open size from where to where it goes. Its last
     results are the sizes that are `counted`."""
-    given = [Value(TensorType(SIZE, ())) for _ in ranges]
+    sizes = [Value(TensorType(SIZE, ())) for _ in ranges]
     bounds = {each.symbol: (0, each.bound) for each in counted}
-    padding = Padding(Sizes({**ranges, **bounds}, given), _apply)
+    padding = Padding(Sizes({**ranges, **bounds}, sizes), _apply)
     params = []
     for param in function.params:
         layouts = tuple([padding.sizes.simple(extent) for extent in param.type.shape])
@@ -63,7 +63,7 @@ def opened(
     _follow(function, padding, counted)
     results = [padding.simple(result) for result in function.results]
     shapes = tuple([tuple(result.type.shape) for result in function.results])
-    return Opened(Function([*params, *given], results, function.name), shapes)
+    return Opened(Function([*params, *sizes], results, function.name), shapes)
 
 
 def _follow(function: Function, padding: Padding, counted: Sequence[Counted]) -> None:

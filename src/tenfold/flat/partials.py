@@ -204,7 +204,7 @@ FLAT: frozenset[type[Op]] = frozenset(
 
 def reached(ops: Sequence[Op], start: Iterable[Value]) -> tuple[list[Op], set[Value]]:
     """The ops through which derivatives by the values of `start` go, and the values that have such."""
-    values = {each for each in start if carries(each)}
+    values = {value for value in start if carries(value)}
     live = []
     for op in ops:
         if type(op) not in FLAT and any(operand in values for operand in op.operands):

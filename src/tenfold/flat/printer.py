@@ -56,7 +56,7 @@ def _call(op: Op, namer: _Namer) -> str:
     for field in op.fields:
         value = op.__dict__[field]
         if field in operands:
-            parts += [namer(each) for each in value] if operands[field] else [namer(value)]
+            parts += [namer(element) for element in value] if operands[field] else [namer(value)]
         elif field not in ("shape", "dtype", "result_types"):
             parts.append(f"{field}={_attribute(value)}")
     return f"{type(op).__name__}Op({', '.join(parts)})"
@@ -67,6 +67,6 @@ def _attribute(value: Any) -> str:
         return value.name or f"<{len(value.ops)} ops>"
     if hasattr(value, "tolist"):
         return str(value.tolist())
-    if isinstance(value, tuple) and any(isinstance(each, Function) for each in value):
-        return f"({', '.join(_attribute(each) for each in value)})"
+    if isinstance(value, tuple) and any(isinstance(element, Function) for element in value):
+        return f"({', '.join(_attribute(element) for element in value)})"
     return getattr(value, "__name__", None) or str(value)

@@ -32,8 +32,8 @@ def _apart(op: Op, values: dict[Value, Value]) -> Value:
     dividend, divisor = [values.get(operand, operand) for operand in op.operands]
     hidden = OptimizationBarrier((divisor,))
     quotient = Divide(dividend, hidden.result)
-    for each in (hidden, quotient):
-        each.__dict__["source"] = op.source
+    for value in (hidden, quotient):
+        value.__dict__["source"] = op.source
     return quotient.result
 
 

@@ -57,7 +57,7 @@ def _wide(value: Value, dtype: DType) -> Value | None:
     if isinstance(op, DotGeneral):
         return DotGeneral(op.x, op.y, op.dot_dimension_numbers, dtype).result
     if isinstance(op, Add):
-        terms = [_wide(each, dtype) for each in (op.x, op.y)]
+        terms = [_wide(factor, dtype) for factor in (op.x, op.y)]
         if terms == [None, None]:
             return None
         return Add(

@@ -62,10 +62,10 @@ def pulled_back(
     """The cotangents of a function's parameters, as one composite that computes the function first; on a CUDA
     device alone it may be `tiled`."""
     start = Value(cotangent.type)
-    found = gradients(body.ops, body.results, [start], body.params)
-    plain = _function([*body.params, start], found, f"{body.name}_gradient")
+    pulled_gradients = gradients(body.ops, body.results, [start], body.params)
+    plain = _function([*body.params, start], pulled_gradients, f"{body.name}_gradient")
     if not plain.results:
-        return found
+        return pulled_gradients
     others = [Value(param.type) for param in plain.params]
     apart = OptimizationBarrier(tuple(others)).results
     elsewhere = {"cuda": Function(others, plain.inline(apart, whole=True), plain.name)}
@@ -74,15 +74,15 @@ def pulled_back(
         elsewhere["triton"] = Function([x, flow], (tiled(flow, x),), plain.name)
 
     def rule(cotangents: Sequence[Any], results: Sequence[Value], given: Sequence[Value]) -> list[Any]:
-        starts = [None if each is None else Value(each.type) for each in cotangents]
+        starts = [None if ct is None else Value(ct.type) for ct in cotangents]
         second = gradients(plain.ops, plain.results, starts, plain.params)
         used = [each for each in starts if each is not None]
-        arguments = [*given, *[each for each in cotangents if each is not None]]
-        made = iter(_function([*plain.params, *used], second, plain.name).inline(arguments, whole=True))
-        return [None if each is None else next(made) for each in second]
+        arguments = [*given, *[ct for ct in cotangents if ct is not None]]
+        tangents = iter(_function([*plain.params, *used], second, plain.name).inline(arguments, whole=True))
+        return [None if each is None else next(tangents) for each in second]
 
-    made = iter(Composite((*values, cotangent), plain, rule, elsewhere, None).results)
-    return [None if each is None else next(made) for each in found]
+    pulled = iter(Composite((*values, cotangent), plain, rule, elsewhere, None).results)
+    return [None if each is None else next(pulled) for each in pulled_gradients]
 
 
 def _function(params: Sequence[Value], results: Sequence[Value | None], name: str) -> Function:

@@ -145,15 +145,15 @@ class Formulas:
         """The simplest formula that is right in every recording, or None."""
         if wanted in self.known:
             return Formula("size", wanted)
-        found = self._found.get(wanted)
-        if found is None:
-            found = next(self._candidates(wanted), None)
-            if found is not None:
-                self._found[wanted] = found
-        return found
+        formula = self._found.get(wanted)
+        if formula is None:
+            formula = next(self._candidates(wanted), None)
+            if formula is not None:
+                self._found[wanted] = formula
+        return formula
 
     def _candidates(self, wanted: Open) -> Iterator[Formula]:
-        singles = [(Formula("size", each), each) for each in self.known]
+        singles = [(Formula("size", size), size) for size in self.known]
         products = [
             (
                 _product([Formula("size", each) for each in chosen]),
@@ -197,9 +197,9 @@ class Formulas:
             except (ZeroDivisionError, ValueError, OverflowError):
                 continue
             near = all(_is_near(form, x, n, rounding) for x, n in zip(exact, whole.values))
-            found = self.find(whole) if near and len(set(whole.values)) > 1 else None
-            if found is not None:
-                return form, found
+            formula = self.find(whole) if near and len(set(whole.values)) > 1 else None
+            if formula is not None:
+                return form, formula
         return None
 
 

@@ -150,7 +150,7 @@ class While(Op):
     body: Function
 
     def infer(self) -> tuple[TensorType, ...]:
-        types = tuple([each.type for each in self.carry])
+        types = tuple([value.type for value in self.carry])
         self.condition.expect("while: the condition", types, [BOOL])
         self.body.expect("while: the body", types, types)
         return types

@@ -46,18 +46,18 @@ def _batched(
     params: list[Value] = []
     batch = Batch(size, _batched)
     for param, dim in zip(function.params, dims, strict=True):
-        given = type(param)(param.type) if dim is None else Value(_with_batch(param.type, size, dim))
-        given.name = param.name
-        params.append(given)
-        batch.values[param] = given if dim is None else move(given, dim, 0)
-    made: set[Op] = set()
+        widened = type(param)(param.type) if dim is None else Value(_with_batch(param.type, size, dim))
+        widened.name = param.name
+        params.append(widened)
+        batch.values[param] = widened if dim is None else move(widened, dim, 0)
+    ops: set[Op] = set()
     for op in function.ops:
         if any(batch.has(operand) for operand in op.operands):
             results = _apply(op, batch)
-            give_source(results, op.source, made)
+            give_source(results, op.source, ops)
         else:
             copy = op.replace(batch.values)
-            made.add(copy)
+            ops.add(copy)
             results = copy.results
         batch.values.update(zip(op.results, results, strict=True))
     wanted = stacked or [False] * len(function.results)
@@ -79,8 +79,8 @@ def _apply(op: Op, batch: Batch) -> Sequence[Value]:
         raise UnsupportedError(
             f"vmap: there is no rule for {op.name}", help="apply the function to the elements one by one"
         )
-    made = rule(op, batch)
-    return made.results if isinstance(made, Op) else made
+    results = rule(op, batch)
+    return results.results if isinstance(results, Op) else results
 
 
 ELEMENTWISE = [

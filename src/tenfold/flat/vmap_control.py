@@ -20,7 +20,7 @@ from tenfold.flat.vmap_rules import Batch
 def while_rule(op: s.While, b: Batch) -> Op | Sequence[Value]:
     """Until all are done; what is done stays as it is. A loop that is equally long for all remains one."""
     same = [new is old for new, old in zip(op.body.results, op.body.params, strict=True)]
-    having = [b.has(each) for each in op.carry]
+    having = [b.has(value) for value in op.carry]
     while True:
         condition, (differ,) = b.function(op.condition, having)
         body, after = b.function(op.body, having, having)
@@ -48,8 +48,8 @@ def case_rule(op: s.Case, b: Batch) -> Op | Sequence[Value]:
     """One branch where all take the same; else all branches, and a choice between their results."""
     having, arguments = [b.has(argument) for argument in op.arguments], b.all_at(op.arguments)
     if not b.has(op.index):
-        found = [b.function(branch, having)[1] for branch in op.branches]
-        stacked = [any(each) for each in zip(*found, strict=True)]
+        marks = [b.function(branch, having)[1] for branch in op.branches]
+        stacked = [any(each) for each in zip(*marks, strict=True)]
         branches = tuple([b.function(branch, having, stacked)[0] for branch in op.branches])
         return s.Case(b.at(op.index), arguments, branches)
     every = [True] * len(op.results)
@@ -95,18 +95,18 @@ def composite_rule(op: Composite, b: Batch) -> Op:
     body, _ = b.function(op.body, having, [True] * len(op.results))
     pullbacks: dict[tuple[bool, ...], tuple[Function, list[bool]]] = {}
 
-    def pullback(given: tuple[bool, ...]) -> tuple[Function, list[bool]]:
+    def pullback(present: tuple[bool, ...]) -> tuple[Function, list[bool]]:
         """The rule as a function of those cotangents that are given, and which of its results there are."""
         cotangents = [
-            Value(result.type) if has else None for result, has in zip(op.results, given, strict=True)
+            Value(result.type) if has else None for result, has in zip(op.results, present, strict=True)
         ]
         results = [Value(result.type) for result in op.results]
         inputs = [type(param)(param.type) for param in op.body.params]
-        found = [each() if callable(each) else each for each in op.rule(cotangents, results, inputs)]
+        gradients = [each() if callable(each) else each for each in op.rule(cotangents, results, inputs)]
         outer = [*[cotangent for cotangent in cotangents if cotangent is not None], *results]
-        rule = Function([*outer, *inputs], [each for each in found if each is not None])
+        rule = Function([*outer, *inputs], [gradient for gradient in gradients if gradient is not None])
         batched, _ = b.function(rule, [True] * len(outer) + having, [True] * len(rule.results))
-        return batched, [each is not None for each in found]
+        return batched, [gradient is not None for gradient in gradients]
 
     def batched_rule(
         cotangents: Sequence[Value | None], results: Sequence[Value], inputs: Sequence[Value]
@@ -131,22 +131,22 @@ def composite_rule(op: Composite, b: Batch) -> Op:
             Value(operand.type) if has else None for operand, has in zip(op.inputs, given, strict=True)
         ]
         inputs = [type(param)(param.type) for param in op.body.params]
-        found = op.push(tangents, inputs)
+        pushed_tangents = op.push(tangents, inputs)
         moving = [tangent for tangent in tangents if tangent is not None]
-        rule = Function([*moving, *inputs], [each for each in found if each is not None])
+        rule = Function([*moving, *inputs], [each for each in pushed_tangents if each is not None])
         stacked = [has for has, is_given in zip(having, given, strict=True) if is_given]
         batched, _ = b.function(rule, [*stacked, *having], [True] * len(rule.results))
-        return batched, [each is not None for each in found]
+        return batched, [each is not None for each in pushed_tangents]
 
     def batched_push(tangents: Sequence[Value | None], inputs: Sequence[Value]) -> list[Value | None]:
         given = tuple([tangent is not None for tangent in tangents])
         if given not in pushes:
             pushes[given] = pushed(given)
         function, there = pushes[given]
-        found = iter(
+        pushed_tangents = iter(
             function.inline([*[tangent for tangent in tangents if tangent is not None], *inputs], whole=True)
         )
-        return [next(found) if is_there else None for is_there in there]
+        return [next(pushed_tangents) if is_there else None for is_there in there]
 
     push = None if op.push is None else batched_push
     return Composite(b.all_at(op.inputs), body, batched_rule, {}, push)

@@ -53,11 +53,11 @@ class Batch:
 
     def __call__(self, value: Value) -> Value:
         """The value with the batch in front, repeated if all elements share it."""
-        found = self.at(value)
-        if found.type.rank > value.type.rank:
-            return found
+        batched = self.at(value)
+        if batched.type.rank > value.type.rank:
+            return batched
         if value not in self.repeated:
-            self.repeated[value] = broadcast_to(found, (self.size, *value.shape))
+            self.repeated[value] = broadcast_to(batched, (self.size, *value.shape))
         return self.repeated[value]
 
     def again(self, op: Op, **changed: Any) -> Op:
@@ -65,7 +65,9 @@ class Batch:
         state = {field: op.__dict__[field] for field in op.fields}
         for field, many in op.operand_fields:
             if field not in changed:
-                state[field] = tuple([self(each) for each in state[field]]) if many else self(state[field])
+                state[field] = (
+                    tuple([self(element) for element in state[field]]) if many else self(state[field])
+                )
         state.update(changed)
         return type(op)(*state.values())
 
@@ -73,7 +75,7 @@ class Batch:
         self, function: Function, having: Sequence[bool], stacked: Sequence[bool] | None = None
     ) -> tuple[Function, list[bool]]:
         """A function inside an op, for parameters of which some have the batch."""
-        return self.walk(function, self.size, [0 if each else None for each in having], stacked)
+        return self.walk(function, self.size, [0 if flag else None for flag in having], stacked)
 
     def through(self, build: Callable[..., Any], operands: Sequence[Value]) -> list[Value]:
         """What batching gives of `build` on the operands: for ops that are better written by others first."""
@@ -266,7 +268,7 @@ def convolution_rule(op: w.Convolution, b: Batch) -> Sequence[Value]:
         x, at, parts = _joined(x, in_batch, batch_groups), out_batch, 1
     else:
         kernel, at, parts = _joined(kernel, kernels, many), out_feature, many
-    made = w.Convolution(
+    result = w.Convolution(
         x,
         kernel,
         op.window_strides,
@@ -278,7 +280,7 @@ def convolution_rule(op: w.Convolution, b: Batch) -> Sequence[Value]:
         groups,
         batch_groups,
     ).result
-    return [_parted(made, at, parts, b.size, op.result.shape)]
+    return [_parted(result, at, parts, b.size, op.result.shape)]
 
 
 def _joined(x: Value, dim: int, parts: int) -> Value:

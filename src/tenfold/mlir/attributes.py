@@ -28,9 +28,9 @@ def attribute_text(value: Any) -> str:
                 parts.append(f"{field} = {list(part) if isinstance(part, tuple) else part}")
         return f"#stablehlo.{kind}<{', '.join(parts)}>"
     if isinstance(value, tuple) and value and isinstance(value[0], bool):
-        return f"array<i1: {', '.join('true' if each else 'false' for each in value)}>"
+        return f"array<i1: {', '.join('true' if element else 'false' for element in value)}>"
     if isinstance(value, tuple) and value and isinstance(value[0], tuple):
-        return f"dense<{[list(each) for each in value]}> : tensor<{len(value)}x2xi64>"
+        return f"dense<{[list(element) for element in value]}> : tensor<{len(value)}x2xi64>"
     if isinstance(value, tuple):
         return f"array<i64: {', '.join(map(str, value))}>" if value else "array<i64>"
     raise EngineError(f"no StableHLO attribute for {value!r}")

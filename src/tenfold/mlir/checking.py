@@ -136,11 +136,11 @@ class _Graph:
                 name = stack[-1]
                 if name not in state:
                     state[name] = False
-                    for each in self.facts[name][2]:
-                        if state.get(each) is False:
-                            raise FormatError(f"the function @{each} calls itself")
-                        if each not in state:
-                            stack.append(each)
+                    for callee in self.facts[name][2]:
+                        if state.get(callee) is False:
+                            raise FormatError(f"the function @{callee} calls itself")
+                        if callee not in state:
+                            stack.append(callee)
                     continue
                 if not state[name]:
                     self.add_up(name)
@@ -149,8 +149,8 @@ class _Graph:
 
     def add_up(self, name: str) -> None:
         count, depth, called = self.facts[name]
-        ops = count + sum(self.costs[each][0] for each in called)
-        deepest = depth + 1 + max((self.costs[each][1] for each in called), default=0)
+        ops = count + sum(self.costs[callee][0] for callee in called)
+        deepest = depth + 1 + max((self.costs[callee][1] for callee in called), default=0)
         if ops > MAX_OPS:
             raise FormatError(f"the module has over {MAX_OPS:,} ops once its calls are inlined")
         if deepest > MAX_DEPTH:
@@ -160,7 +160,7 @@ class _Graph:
 
 def _inside(function: Any) -> list[tuple[Any, int]]:
     """Every op of a function, and how deep it lies."""
-    found, left = [], [(function, 0)]
+    ops, left = [], [(function, 0)]
     while left:
         outer, depth = left.pop()
         if depth > MAX_DEPTH:
@@ -171,10 +171,10 @@ def _inside(function: Any) -> list[tuple[Any, int]]:
                     _require_size(value.type)
                 for operation in block.operations:
                     op = operation.operation
-                    found.append((op, depth))
+                    ops.append((op, depth))
                     if len(op.regions):
                         left.append((op, depth + 1))
-    return found
+    return ops
 
 
 def _require_known(op: Any) -> None:
@@ -224,11 +224,13 @@ def _checked_call(b: Any, op: Any, fixed: bool) -> Sequence[CustomCall]:
             f"the module calls {target!r}, a function that is not part of it",
             help="a loaded module may call LAPACK's routines; export it without other custom calls",
         )
-    shapes = [each for name in (SHAPE_OPERANDS,) if name in op.attributes for each in op.attributes[name]]
+    shapes = [
+        element for name in (SHAPE_OPERANDS,) if name in op.attributes for element in op.attributes[name]
+    ]
     operands = [value.type for value in op.operands][: len(op.operands) - len(shapes)]
     types = [tensor_type(operand) for operand in operands]
     results = [tensor_type(result.type) for result in op.results]
-    known = [each for each in types if each is not None]
+    known = [type for type in types if type is not None]
     if not fixed and any(_is_open(b.ir, each.type) for each in (*op.operands, *op.results)):
         return []
     emitter = stablehlo._Emitter(b)
@@ -243,14 +245,16 @@ def _checked_call(b: Any, op: Any, fixed: bool) -> Sequence[CustomCall]:
     )
 
 
-def _is_alike(found: Any, built: dict[str, Any], shapes: int) -> bool:
+def _is_alike(actual: Any, built: dict[str, Any], shapes: int) -> bool:
     """Whether a call's options and layouts are those of a call that is built here."""
     configs = [
-        found[name] for name in ("mhlo.backend_config", "backend_config") if name in found
+        actual[name] for name in ("mhlo.backend_config", "backend_config") if name in actual
     ]  # JAX's first
     if configs[:1] != [built["backend_config"]]:
         return False
-    layouts = [list(found[name]) if name in found else None for name in ("operand_layouts", "result_layouts")]
+    layouts = [
+        list(actual[name]) if name in actual else None for name in ("operand_layouts", "result_layouts")
+    ]
     if layouts[0] is not None and shapes:
         layouts[0] = layouts[0][:-shapes]
     return layouts == [list(built["operand_layouts"]), list(built["result_layouts"])]

@@ -100,8 +100,8 @@ def aside(*works: Callable[[], Result]) -> list[Result]:
     with uninterrupted():  # which starting a thread does not stand: it loses what a handler raises
         for place in range(len(works)):
             threading.Thread(target=run, args=(place,)).start()
-    for each in finished:
-        each.wait()  # and not join(): interrupted, that takes the thread for one that has ended
+    for thread in finished:
+        thread.wait()  # and not join(): interrupted, that takes the thread for one that has ended
     if failed:
         raise failed[0]
     return [done[place] for place in range(len(works))]

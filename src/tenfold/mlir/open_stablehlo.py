@@ -50,8 +50,8 @@ class OpenEmitter(stablehlo._Emitter):
                 super().ops(_One(op))  # type: ignore[arg-type]
             elif type(op) in DYNAMIC:
                 try:
-                    made = DYNAMIC[type(op)](self, op)
-                    several = made if isinstance(made, list) else [made]
+                    results = DYNAMIC[type(op)](self, op)
+                    several = results if isinstance(results, list) else [results]
                     self.values.update(zip(op.results, several, strict=True))
                 except UnsupportedError as error:
                     raise error.located("", op.source) from None
@@ -62,13 +62,13 @@ class OpenEmitter(stablehlo._Emitter):
 
     def inner(self) -> OpenEmitter:
         """What emits a region: it knows the sizes that are known out here."""
-        found = OpenEmitter(self.b, self.symbols)
-        found.formulas.known, found.sized, found.sizes = (
+        emitter = OpenEmitter(self.b, self.symbols)
+        emitter.formulas.known, emitter.sized, emitter.sizes = (
             dict(self.formulas.known),
             dict(self.sized),
             dict(self.sizes),
         )
-        return found
+        return emitter
 
     def learn(self, value: Value) -> None:
         """Note which sizes a value has."""
@@ -223,7 +223,7 @@ def _reshape(emitter: OpenEmitter, op: movement.Reshape) -> Any:
 
 
 def _slice(emitter: OpenEmitter, op: movement.Slice) -> Any:
-    bounds = [emitter.numbers(each) for each in (op.start_indices, op.limit_indices, op.strides)]
+    bounds = [emitter.numbers(numbers) for numbers in (op.start_indices, op.limit_indices, op.strides)]
     return emitter.create(
         "stablehlo.real_dynamic_slice", _result(emitter, op), [emitter.values[op.x], *bounds]
     )
@@ -294,8 +294,10 @@ def _custom_call(emitter: OpenEmitter, op: structured.CustomCall) -> Any:
         row = emitter.b.ir.Attribute.parse("dense<0> : tensor<1xindex>")
         kept["operand_layouts"] = emitter.b.ir.ArrayAttr.get([*kept["operand_layouts"], *[row] * len(shapes)])
     types = [emitter.type(result.type) for result in op.results]
-    made = emitter.b.ir.Operation.create(op.name, types, [*operands, *shapes], kept, None, 0, emitter.place)
-    return list(made.results)
+    operation = emitter.b.ir.Operation.create(
+        op.name, types, [*operands, *shapes], kept, None, 0, emitter.place
+    )
+    return list(operation.results)
 
 
 def _without_open_sizes(op: Op) -> UnsupportedError:

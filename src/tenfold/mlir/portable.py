@@ -111,7 +111,7 @@ def refined(module: Module, types: Sequence[TensorType]) -> Module:
         with b.context, b.unknown:
             fixed = b.ir.Module.parse(module.bytecode())
             takes = ",".join(
-                f"tensor<{''.join(f'{e}x' for e in each.shape)}{each.dtype.mlir}>" for each in types
+                f"tensor<{''.join(f'{e}x' for e in type.shape)}{type.dtype.mlir}>" for type in types
             )
             try:
                 b.passmanager.PassManager.parse(FIX_SIZES.format(takes)).run(fixed.operation)
@@ -163,11 +163,11 @@ def description(module: Module) -> tuple[list[str], dict[str, dict[str, int]]] |
         if INPUTS not in attributes or DIMENSIONS not in attributes:
             return None
         try:
-            inputs = [each.value for each in attributes[INPUTS]]
-            found = attributes[DIMENSIONS]
+            inputs = [text.value for text in attributes[INPUTS]]
+            dimensions = attributes[DIMENSIONS]
             return inputs, {
-                found[i].name: {each.name: each.attr.value for each in found[i].attr}
-                for i in range(len(found))
+                dimensions[i].name: {each.name: each.attr.value for each in dimensions[i].attr}
+                for i in range(len(dimensions))
             }
         except (AttributeError, TypeError) as error:
             raise FormatError(
@@ -219,23 +219,23 @@ def _without_shapes(ir: Any, module: Any) -> None:
 def _inline_resources(ir: Any, module: Any) -> None:
     """Write literals that stand beside the module as resources into it: XLA does not read those. MLIR's
     bindings give their data in the text alone."""
-    found: list[tuple[Any, str]] = []
+    resources: list[tuple[Any, str]] = []
 
     def look(op: Any) -> Any:
         if op.name in CONSTANTS:  # whose value the bindings do not give if it is complex
             match = RESOURCE.search(op.get_asm(large_elements_limit=16))
             if match is not None and match.group(1) != ELIDED:
-                found.append((op, match.group(1)))
+                resources.append((op, match.group(1)))
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(look)
-    if not found:
+    if not resources:
         return
     text = module.operation.get_asm()
     beside = text[text.rindex("{-#") :]
     # The data of each starts with four bytes that tell how it is aligned.
     data = {name: bytes.fromhex(digits)[4:] for name, digits in re.findall(r'(\w+): "0x(\w*)"', beside)}
-    for op, name in found:
+    for op, name in resources:
         type = op.results[0].type
         dtype = _DTYPES[str(type.element_type)]
         array = np.frombuffer(data[name], dtype.numpy).reshape(type.shape)

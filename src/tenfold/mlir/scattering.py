@@ -71,7 +71,7 @@ def _form(op: Op) -> Sum | None:
     if isinstance(op, Reduce) and op.body is monoid("add", op.result.dtype) and _is_zero(op.inits[0]):
         letters = _letters(op.inputs[0].rank)
         added = "".join([letters[dim] for dim in op.dimensions])
-        return Sum((letters, ""), "".join([each for each in letters if each not in added]), added)
+        return Sum((letters, ""), "".join([letter for letter in letters if letter not in added]), added)
     if isinstance(op, Scatter) and op.body is monoid("add", op.result.dtype) and _is_zero(op.inputs[0]):
         return _placed_sum(op)
     return None
@@ -87,7 +87,7 @@ def _product(op: DotGeneral) -> Sum:
     for mine, theirs in (*zip(x_batch, y_batch, strict=True), *zip(x_added, y_added, strict=True)):
         y[theirs] = x[mine]
     batch, added = [x[dim] for dim in x_batch], [x[dim] for dim in x_added]
-    free = [each for each in (*x, *y) if each not in batch and each not in added]
+    free = [letter for letter in (*x, *y) if letter not in batch and letter not in added]
     return Sum((x, "".join(y)), "".join([*batch, *free]), "".join(added))
 
 
@@ -126,16 +126,16 @@ def _layouts(emitter: Any, module: Any, operations: Sequence[Any]) -> list[Layou
     for operation in operations:
         del operation.attributes[MARK]
     emitter.b.passmanager.PassManager.parse(PROPAGATION).run(copy)
-    found: list[Layout | None] = [None] * len(operations)
+    layouts: list[Layout | None] = [None] * len(operations)
 
     def look(operation: Any) -> Any:
         if MARK in operation.attributes:
             number = ir.IntegerAttr(operation.attributes[MARK]).value
-            found[number] = _layout(emitter, operation)
+            layouts[number] = _layout(emitter, operation)
         return ir.WalkResult.ADVANCE
 
     copy.walk(look)
-    return found
+    return layouts
 
 
 def _layout(emitter: Any, operation: Any) -> Layout | None:
@@ -160,13 +160,13 @@ def _axes(emitter: Any, value: Any) -> list[Axes] | None:
         sharding = sdy.TensorShardingPerValueAttr(owner.attributes["sdy.sharding"]).shardings[place]
     if sharding is None:
         return [()] * rank
-    found: list[Axes] = []
-    for each in sdy.TensorShardingAttr(sharding).dimension_shardings:
-        references = [sdy.AxisRefAttr(axis) for axis in sdy.DimensionShardingAttr(each).axes]
+    axes: list[Axes] = []
+    for dimension in sdy.TensorShardingAttr(sharding).dimension_shardings:
+        references = [sdy.AxisRefAttr(axis) for axis in sdy.DimensionShardingAttr(dimension).axes]
         if any(axis.sub_axis_info is not None for axis in references):
             return None
-        found.append(tuple([axis.name for axis in references]))
-    return found
+        axes.append(tuple([axis.name for axis in references]))
+    return axes
 
 
 # Code for one device
@@ -189,7 +189,7 @@ def _scattered(op: Op, form: Sum, layout: Layout, mesh: Mesh) -> ManualComputati
         return None
     split = dict(zip(form.result, [_without(axes, over) for axes in layout.result], strict=True))
     split[added] = over
-    into = [_sharding(mesh, [split.get(each, ()) for each in letters]) for letters in form.operands]
+    into = [_sharding(mesh, [split.get(letter, ()) for letter in letters]) for letters in form.operands]
     out = _sharding(mesh, layout.result)
     pairs = [*zip(into, op.operands, strict=True), (out, op.result)]
     if any(_remainder(placed, value) for placed, value in pairs):

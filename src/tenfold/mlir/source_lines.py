@@ -25,9 +25,9 @@ def with_source_lines(text: str) -> str:
 
 
 def _commented(line: str, aliases: dict[str, str]) -> str:
-    found = list(_LOCATION.finditer(line))
+    matches = list(_LOCATION.finditer(line))
     plain = _LOCATION.sub("", line)
-    if not found or found[-1].end() != len(line.rstrip()):
+    if not matches or matches[-1].end() != len(line.rstrip()):
         return plain
-    place = _PLACE.match(aliases.get(found[-1][1], found[-1][1]))
+    place = _PLACE.match(aliases.get(matches[-1][1], matches[-1][1]))
     return f"{plain}  // {os.path.basename(place[1])}:{place[2]}" if place else plain

@@ -95,8 +95,8 @@ def jaxlib_version() -> str:
         raise MissingEngine(
             f"StableHLO and XLA need jaxlib, which cannot be imported ({error})", help=INSTALL
         ) from None
-    found = tuple(int(part) for part in __version__.split(".")[:2])
-    if not SUPPORTED[0] <= found < SUPPORTED[1]:
+    release = tuple(int(part) for part in __version__.split(".")[:2])
+    if not SUPPORTED[0] <= release < SUPPORTED[1]:
         raise MissingEngine(
             f"jaxlib {__version__} is not one that this Tenfold knows ({SINCE} and later, before {BEFORE})",
             help=INSTALL,
@@ -153,7 +153,7 @@ def generated() -> None:
 
 def _first_time() -> contextlib.AbstractContextManager[None]:
     """For a block that may import the builders that emitting needs, which is the slowest part of it."""
-    loaded = all(f"jaxlib.mlir.dialects.{each}" in sys.modules for each in ("builtin", "stablehlo"))
+    loaded = all(f"jaxlib.mlir.dialects.{dialect}" in sys.modules for dialect in ("builtin", "stablehlo"))
     return contextlib.nullcontext() if loaded else uninterrupted()
 
 
@@ -212,7 +212,9 @@ def _is_small(function: Function) -> bool:
     """Whether no array of the program, from its first to its last, is larger than SMALL."""
     ends = (*function.params, *function.results)
     within = (result for op in function.ops for result in op.results)
-    return all(each.type.numel * each.type.dtype.itemsize <= SMALL for each in itertools.chain(ends, within))
+    return all(
+        value.type.numel * value.type.dtype.itemsize <= SMALL for value in itertools.chain(ends, within)
+    )
 
 
 class _Emitter:
@@ -382,23 +384,23 @@ class _Emitter:
             ir.Operation.create(end, operands=results)
 
     def type(self, type: TensorType) -> Any:
-        found = self.b.types.get(type)
-        if found is None:
+        parsed = self.b.types.get(type)
+        if parsed is None:
             extents = "".join(f"{extent}x" for extent in type.shape)
-            found = self.b.types[type] = self.b.ir.Type.parse(f"tensor<{extents}{type.dtype.mlir}>")
-        return found
+            parsed = self.b.types[type] = self.b.ir.Type.parse(f"tensor<{extents}{type.dtype.mlir}>")
+        return parsed
 
     def location(self, source: Any) -> Any:
         if source is None:
             return self.b.unknown
         code, instruction = source
-        found = self.b.files.get((id(code), instruction))
-        if found is None:
+        located = self.b.files.get((id(code), instruction))
+        if located is None:
             columns = source.columns
             location = self.b.ir.Location.file(source.filename, source.line, columns[0] + 1 if columns else 0)
             # With the source, so that its code object stays, and with it the meaning of its id.
-            found = self.b.files[id(code), instruction] = (location, source)
-        return found[0]
+            located = self.b.files[id(code), instruction] = (location, source)
+        return located[0]
 
     def attributes(self, op: Op) -> dict[str, Any]:
         return {
@@ -441,7 +443,7 @@ def _literal(emitter: _Emitter, array: np.ndarray, dtype: DType) -> Any:
     if dtype.kind == "bool" and not array.size:
         return ir.Attribute.parse(f"dense<> : {tensor}")
     if dtype.kind == "bool":
-        values = [ir.BoolAttr.get(bool(each)) for each in array.ravel()]
+        values = [ir.BoolAttr.get(bool(number)) for number in array.ravel()]
         return ir.DenseElementsAttr.get(values, type=tensor)
     element = ir.RankedTensorType(tensor).element_type
     return ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=element, shape=array.shape)
@@ -451,10 +453,10 @@ def _constant(emitter: _Emitter, op: movement.Constant) -> dict[str, Any]:
     if op.value.ndim:
         return {"value": _literal(emitter, op.value, op.dtype)}
     key = (op.dtype, op.value.tobytes())
-    found = emitter.b.attributes.get(key)
-    if found is None:
-        found = emitter.b.attributes[key] = _literal(emitter, op.value, op.dtype)
-    return {"value": found}
+    attribute = emitter.b.attributes.get(key)
+    if attribute is None:
+        attribute = emitter.b.attributes[key] = _literal(emitter, op.value, op.dtype)
+    return {"value": attribute}
 
 
 def _compare(emitter: _Emitter, op: elementwise.Compare) -> dict[str, Any]:
@@ -467,10 +469,10 @@ def _compare(emitter: _Emitter, op: elementwise.Compare) -> dict[str, Any]:
 
 
 def _parsed(emitter: _Emitter, text: str) -> Any:
-    found = emitter.b.attributes.get(text)
-    if found is None:
-        found = emitter.b.attributes[text] = emitter.b.ir.Attribute.parse(text)
-    return found
+    attribute = emitter.b.attributes.get(text)
+    if attribute is None:
+        attribute = emitter.b.attributes[text] = emitter.b.ir.Attribute.parse(text)
+    return attribute
 
 
 def _enumerated(field: str, kind: str) -> Callable[[_Emitter, Op], dict[str, Any]]:

@@ -49,30 +49,30 @@ def _choice(emitter: Emitter, node: ControlNode, inputs: list[Any]) -> Sequence[
 
 def _loop(emitter: Emitter, node: ControlNode, inputs: list[Any]) -> Sequence[Any]:
     condition, body = node.parts
-    kinds, given = node.callee.result_types, iter(inputs)
+    kinds, remaining = node.callee.result_types, iter(inputs)
     starts = [
-        _start(emitter, node.starts[i], type) if i in node.starts else next(given)
+        _start(emitter, node.starts[i], type) if i in node.starts else next(remaining)
         for i, type in enumerate(kinds)
     ]
     types = [emitter.tensor(kind) for kind in kinds]
     (holds,) = inner_results(emitter.inner(), condition, starts)
     operands = [emitter.constant(FOREVER), _bool(emitter, holds), *starts]
-    made = emitter.create("torch.prim.Loop", types, operands, regions=1)
-    block = made.owner.regions[0].blocks.append(emitter.parsed("!torch.int"), *types)
+    loop = emitter.create("torch.prim.Loop", types, operands, regions=1)
+    block = loop.owner.regions[0].blocks.append(emitter.parsed("!torch.int"), *types)
     with emitter.ir.InsertionPoint(block):
         inner = emitter.inner()
         carried = inner_results(inner, body, list(block.arguments)[1:])
         (again,) = inner_results(inner, condition, carried)
         inner.create("torch.prim.Loop.condition", [], [_bool(inner, again), *carried])
-    return made
+    return loop
 
 
 def _start(emitter: Emitter, number: Any, type: TensorType) -> Any:
     """The number with which something carried starts, as a tensor."""
     if not isinstance(number, Open):
         return emitter.literal(np.array(number, type.dtype.numpy), type, "start")
-    found = emitter.sizes.operand(number, type.dtype.kind)
-    return emitter.create("torch.prim.NumToTensor.Scalar", [emitter.tensor(type)], [found])[0]
+    operand = emitter.sizes.operand(number, type.dtype.kind)
+    return emitter.create("torch.prim.NumToTensor.Scalar", [emitter.tensor(type)], [operand])[0]
 
 
 def inner_results(emitter: Emitter, part: Part, values: Sequence[Any]) -> list[Any]:

@@ -56,17 +56,17 @@ def bindings() -> SimpleNamespace:
     try:
         from importlib.metadata import version
 
-        found = version("torch-mlir")
+        release = version("torch-mlir")
         from torch_mlir import ir
         from torch_mlir._mlir_libs import _torchMlir
     except ImportError as error:
         raise MissingEngine(
             f"the torch dialect needs torch-mlir, which cannot be imported ({error})", help=INSTALL
         ) from None
-    number = re.match(r"\d+", found)
+    number = re.match(r"\d+", release)
     if number is None or int(number.group()) < SINCE:
         raise MissingEngine(
-            f"torch-mlir {found} is not one that this Tenfold knows ({SINCE} and later)",
+            f"torch-mlir {release} is not one that this Tenfold knows ({SINCE} and later)",
             help=f"{INSTALL} --upgrade",
         )
     return SimpleNamespace(ir=ir, register=_torchMlir.register_dialect, library=_torchMlir.__file__)
@@ -202,9 +202,9 @@ def operations() -> dict[str, type]:
 
     classes = [member for member in vars(generated).values() if isinstance(member, type)]
     return {
-        each.OPERATION_NAME: each
-        for each in classes
-        if issubclass(each, ir.OpView) and hasattr(each, "OPERATION_NAME")
+        operation.OPERATION_NAME: operation
+        for operation in classes
+        if issubclass(operation, ir.OpView) and hasattr(operation, "OPERATION_NAME")
     }
 
 

@@ -70,16 +70,16 @@ class Emitter:
     ) -> tuple[list[Value], list[tuple[int, int]]]:
         """Add the program to a module; what it takes, and which of the outputs it gives."""
         ir = self.ir
-        given = [output for output in program.outputs if not is_state(program, *output)]
-        nodes = _needed(program, given)
+        outputs = [output for output in program.outputs if not is_state(program, *output)]
+        nodes = _needed(program, outputs)
         for node in nodes:
             require_aten(node)
-        taken = {each for node in nodes for each in data_of(node)}
-        passed = {program.leaves[-1 - place] for place, _ in given if place < 0}
+        taken = {value for node in nodes for value in data_of(node)}
+        passed = {program.leaves[-1 - place] for place, _ in outputs if place < 0}
         dropped = {operand for node in program.nodes for operand in node.inputs} - taken - passed - set(kept)
         inputs = [each for each in program.leaves if each not in literals and each not in dropped]
         input_types = [self.tensor(operand.type) for operand in inputs]
-        output_types = [self.tensor(program.type_of(*each)) for each in given]
+        output_types = [self.tensor(program.type_of(*output)) for output in outputs]
         attributes = {
             "sym_name": ir.StringAttr.get(name),
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(input_types, output_types)),
@@ -102,22 +102,22 @@ class Emitter:
                 self.results[program.nodes[place], index]
                 if place >= 0
                 else self.leaves[program.leaves[-1 - place]]
-                for place, index in given
+                for place, index in outputs
             ]
             self.create("func.return", [], results)
-        return inputs, given
+        return inputs, outputs
 
     def inner(self) -> Emitter:
         """What emits a region: it knows what is known out here."""
-        found = Emitter(self.ir, self.context, self.value_tensors)
-        found.types, found.location = self.types, self.location
-        found.constants, found.leaves, found.results = (
+        emitter = Emitter(self.ir, self.context, self.value_tensors)
+        emitter.types, emitter.location = self.types, self.location
+        emitter.constants, emitter.leaves, emitter.results = (
             dict(self.constants),
             dict(self.leaves),
             dict(self.results),
         )
-        found.sizes = self.sizes.inside(found)
-        return found
+        emitter.sizes = self.sizes.inside(emitter)
+        return emitter
 
     def node(self, node: Node) -> None:
         if isinstance(node, ControlNode):
@@ -154,7 +154,7 @@ class Emitter:
 
     def list_of(self, types: Sequence[TensorType]) -> Any:
         """The type of a list of tensors: it tells their type if they have but one."""
-        if len({torch_types.tensor_text(each, True) for each in types}) == 1:
+        if len({torch_types.tensor_text(type, True) for type in types}) == 1:
             element = torch_types.tensor_text(types[0], self.value_tensors).removeprefix("!torch.")
             return self.parsed(f"!torch.list<{element}>")
         return self.parsed(torch_types.list_text("Tensor", False, self.value_tensors))
@@ -199,8 +199,8 @@ class Emitter:
             many = value if isinstance(value, tuple) else (value,) * max(type.list_size or 1, 1)
             kind = type.kind
             if kind == "Scalar":  # a list has elements of one type
-                kind = "float" if any(isinstance(each, float) for each in many) else "int"
-            elements = [self.element(kind, each, inputs) for each in many]
+                kind = "float" if any(isinstance(element, float) for element in many) else "int"
+            elements = [self.element(kind, element, inputs) for element in many]
             text = torch_types.list_text(kind, type.element_optional, self.value_tensors)
             return self.create("torch.prim.ListConstruct", [self.parsed(text)], elements)[0]
         return self.element(type.kind, value, inputs)
@@ -212,9 +212,9 @@ class Emitter:
         type = TensorType(kind, ())
         if not isinstance(value, Open):
             return self.literal(np.array(value, kind.numpy), type, "number")
-        found = self.sizes.operand(value, "Scalar")
+        operand = self.sizes.operand(value, "Scalar")
         own = TensorType(float64 if isinstance(value.values[0], float) else int64, ())
-        tensor = self.create("torch.prim.NumToTensor.Scalar", [self.tensor(own)], [found])[0]
+        tensor = self.create("torch.prim.NumToTensor.Scalar", [self.tensor(own)], [operand])[0]
         return self.converted(tensor, type)
 
     def converted(self, tensor: Any, type: TensorType) -> Any:
@@ -253,8 +253,8 @@ class Emitter:
         raise UnsupportedError(f"the torch dialect has no operand for {kind} {value!r}")
 
     def value(self, value: Value) -> Any:
-        found = self.leaves.get(value)
-        return self.results[value.node, value.index] if found is None else found  # type: ignore[index]
+        operand = self.leaves.get(value)
+        return self.results[value.node, value.index] if operand is None else operand  # type: ignore[index]
 
     def constant(self, value: Any) -> Any:
         # 1, 1.0 and True are equal, as are 0.0 and -0.0: it is the text that tells them apart.
@@ -266,14 +266,14 @@ class Emitter:
         return found
 
     def word(self, kind: str, field: str, text: str) -> Any:
-        found = self.constants.get((kind, text))
-        if found is None:
+        constant = self.constants.get((kind, text))
+        if constant is None:
             attributes = {field: self.ir.StringAttr.get(text)}
             type = self.parsed("!torch.Device" if kind == "device" else "!torch.str")
-            found = self.constants[kind, text] = self.create(
+            constant = self.constants[kind, text] = self.create(
                 f"torch.constant.{kind}", [type], [], attributes
             )[0]
-        return found
+        return constant
 
     def literal(self, array: np.ndarray, type: TensorType, name: str) -> Any:
         # The bindings have no small literals that are complex, and no large ones of bools.
@@ -307,10 +307,10 @@ class Emitter:
         return self.ir.Operation.create(name, types, operands, attributes or {}, None, regions, self.location)
 
     def tensor(self, type: TensorType) -> Any:
-        found = self.types.get(type)
-        if found is None:
-            found = self.types[type] = self.parsed(torch_types.tensor_text(type, self.value_tensors))
-        return found
+        parsed = self.types.get(type)
+        if parsed is None:
+            parsed = self.types[type] = self.parsed(torch_types.tensor_text(type, self.value_tensors))
+        return parsed
 
     def parsed(self, text: str) -> Any:
         found = self.types.get(text)
@@ -386,13 +386,13 @@ def require_aten(node: Node) -> None:
 def _needed(program: Trace, outputs: Sequence[tuple[int, int]]) -> list[Node]:
     """The nodes that outputs depend on by data: what drew from a generator before them is not among those."""
     stack = [program.nodes[place] for place, _ in outputs if place >= 0]
-    found = set(stack)
+    needed = set(stack)
     while stack:
-        for each in data_of(stack.pop()):
-            if each.buffer is None and each.node is not None and each.node not in found:
-                found.add(each.node)
-                stack.append(each.node)
-    return [node for node in program.nodes if node in found]
+        for value in data_of(stack.pop()):
+            if value.buffer is None and value.node is not None and value.node not in needed:
+                needed.add(value.node)
+                stack.append(value.node)
+    return [node for node in program.nodes if node in needed]
 
 
 def data_of(node: Node) -> list[Value]:
@@ -420,6 +420,6 @@ def is_state(program: Trace, place: int, index: int) -> bool:
 
 def _made_dtype(node: Node) -> int | None:
     """The dtype of a new tensor where the call names none, if it is one by Tenfold's default alone."""
-    made = node.callee.result_types[0].dtype
-    by_default = made.kind not in ("float", "complex") or made in (float32, complex64)
-    return None if by_default else torch_types.SCALAR_TYPES[made.name]
+    dtype = node.callee.result_types[0].dtype
+    by_default = dtype.kind not in ("float", "complex") or dtype in (float32, complex64)
+    return None if by_default else torch_types.SCALAR_TYPES[dtype.name]

@@ -106,32 +106,32 @@ class Verifier:
     def _ask(self, ir: Any, name: str, operands: Sequence[str], results: Sequence[str]) -> Any:
         types = [ir.Type.parse(result) for result in results]
         values = [self._stand_in(ir, operand) for operand in operands]
-        made = ir.Operation.create(name, types, values, {}, None, signature(name).regions)
+        operation = ir.Operation.create(name, types, values, {}, None, signature(name).regions)
         try:
-            made.verify()
+            operation.verify()
         except Exception as error:
             pass_on(error)
-            found = re.search(r"(operand|result) #(\d+) (must be .*?), but got", str(error))
-            return (found[1], int(found[2]), found[3]) if found else None
+            match = re.search(r"(operand|result) #(\d+) (must be .*?), but got", str(error))
+            return (match[1], int(match[2]), match[3]) if match else None
         finally:
-            made.erase()
+            operation.erase()
         return None
 
     def _stand_in(self, ir: Any, type: str) -> Any:
         if type not in self.stand_ins:
-            made = ir.Operation.create("builtin.unrealized_conversion_cast", [ir.Type.parse(type)], [])
-            self.stand_ins[type] = made.results[0]
+            cast = ir.Operation.create("builtin.unrealized_conversion_cast", [ir.Type.parse(type)], [])
+            self.stand_ins[type] = cast.results[0]
         return self.stand_ins[type]
 
     def result_types(self, name: str, operands: Sequence[str], tensor: str) -> list[str]:
         """The types of an op's results, where each can be of but one kind."""
-        found: list[str] = []
+        types: list[str] = []
         wanted = signature(name).result_names
         for word in wanted:
-            accepts = functools.partial(self._accepts, name, operands, tuple(found), len(wanted))
+            accepts = functools.partial(self._accepts, name, operands, tuple(types), len(wanted))
             lists = [operand for operand in operands if operand.startswith("!torch.list<")]
-            found.append(_only(accepts, name, word, tensor, lists))
-        return found
+            types.append(_only(accepts, name, word, tensor, lists))
+        return types
 
     def _accepts(
         self, name: str, operands: Sequence[str], before: Sequence[str], count: int, type: str
@@ -143,7 +143,7 @@ class Verifier:
 def _only(accepts: Callable[[str], bool], name: str, word: str, tensor: str, lists: Sequence[str]) -> str:
     """The one type that a result may have. Of tensors it is the one whose shape and dtype are unknown; where
     it is a list of anything, it is of the type of the `lists` among the operands."""
-    kinds = [f"!torch.{each}" for each in (*SCALARS, *LISTS) if accepts(f"!torch.{each}")]
+    kinds = [f"!torch.{kind}" for kind in (*SCALARS, *LISTS) if accepts(f"!torch.{kind}")]
     tensors = [each for each in (tensor, "!torch.tensor", "!torch.vtensor") if accepts(each)]
     if tensors and not kinds:
         return tensors[0]

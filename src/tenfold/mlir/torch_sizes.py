@@ -32,9 +32,9 @@ class OpenSizes:
 
     def inside(self, emitter: Emitter) -> OpenSizes:
         """What is known of sizes where a region of an op begins, for who emits it."""
-        found = OpenSizes(emitter, self.symbols, self.annotated)
-        found.formulas.known, found.sized = dict(self.formulas.known), dict(self.sized)
-        return found
+        sizes = OpenSizes(emitter, self.symbols, self.annotated)
+        sizes.formulas.known, sizes.sized = dict(self.formulas.known), dict(self.sized)
+        return sizes
 
     def bind(self, inputs: Sequence[Value]) -> None:
         """Say which dimensions of the inputs are open, and what is demanded of them."""
@@ -94,15 +94,15 @@ class OpenSizes:
 
     def size(self, size: Open) -> Any:
         emitter = self.emitter
-        found = emitter.constants.get(size)
-        if found is None:
+        constant = emitter.constants.get(size)
+        if constant is None:
             value, axis = self.sized[size]
             operands = [value, emitter.constant(axis)]
-            found = emitter.create("torch.aten.size.int", [emitter.parsed("!torch.int")], operands)[0]
-            emitter.constants[size] = found
-        return found
+            constant = emitter.create("torch.aten.size.int", [emitter.parsed("!torch.int")], operands)[0]
+            emitter.constants[size] = constant
+        return constant
 
     def arithmetic(self, op: str, left: Any, right: Any) -> Any:
         emitter = self.emitter
-        operands = [emitter.constant(each) if isinstance(each, int) else each for each in (left, right)]
+        operands = [emitter.constant(side) if isinstance(side, int) else side for side in (left, right)]
         return emitter.create(ARITHMETIC[op], [emitter.parsed("!torch.int")], operands)[0]

@@ -61,11 +61,11 @@ def tensor_text(type: TensorType, values: bool) -> str:
 def read_tensor(text: str, values: bool) -> TensorType | None:
     """The type that `tensor_text` writes so; None for one whose shape or dtype is not known, or that is no
     such tensor."""
-    found = re.fullmatch(rf"!torch\.{'vtensor' if values else 'tensor'}<\[([\d,]*)\],([^,<>]+)>", text)
-    dtype = next((each for each in ALL if found and element_text(each) == found[2]), None)
-    if found is None or dtype is None:
+    match = re.fullmatch(rf"!torch\.{'vtensor' if values else 'tensor'}<\[([\d,]*)\],([^,<>]+)>", text)
+    dtype = next((each for each in ALL if match and element_text(each) == match[2]), None)
+    if match is None or dtype is None:
         return None
-    return TensorType(dtype, tuple([int(each) for each in found[1].split(",") if each]))
+    return TensorType(dtype, tuple([int(extent) for extent in match[1].split(",") if extent]))
 
 
 def builtin_text(type: TensorType) -> str:
@@ -103,10 +103,10 @@ def shape_text(shape: Sequence[Any], places: Mapping[Any, int], dims: Sequence[A
     """A shape by its symbols, `affine_map<()[s0] -> (s0, 3)>`."""
     symbols = ", ".join(f"s{i}" for i in range(len(dims)))
     extents = []
-    for each in shape:
-        step = dims[places[each]].multiple if each in places else 1
+    for extent in shape:
+        step = dims[places[extent]].multiple if extent in places else 1
         extents.append(
-            f"s{places[each]}" + (f" * {step}" if step > 1 else "") if each in places else str(each)
+            f"s{places[extent]}" + (f" * {step}" if step > 1 else "") if extent in places else str(extent)
         )
     return f"affine_map<()[{symbols}] -> ({', '.join(extents)})>"
 

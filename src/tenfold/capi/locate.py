@@ -19,7 +19,7 @@ __all__ = ["Installed", "Libtorch", "cache_folder", "find_libtorch", "require_ow
 
 SUPPORTED = ((2, 11), (2, 13))  # the first and the last
 OLDEST, NEWEST = (".".join(map(str, each)) for each in SUPPORTED)
-INSTALL = f"pip install torch=={pytorch} --index-url https://download.pytorch.org/whl/cpu"
+INSTALL = f"pip install torch=={pytorch}"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 import tenfold
 from tenfold.base.errors import ArgumentError, TenfoldError
@@ -286,7 +286,8 @@ def _input(text: str, type: Any) -> tenfold.Tensor:
 
 def _doctor(parsed: argparse.Namespace) -> int:
     findings = examine()
-    table = Table("", "what", "found", "", box=None, pad_edge=False)
+    folding = [Column(title, overflow="fold") for title in ("found", "to install or mend it")]
+    table = Table("", "what", *folding, box=None, pad_edge=False)
     for finding in findings:
         mark = "[green]ok[/green]" if finding.works else "[yellow]--[/yellow]"
         table.add_row(mark, finding.what, escape(finding.found), escape(finding.remedy))

@@ -21,7 +21,7 @@ LAYERS = (
     ("generation", "jit"),
     ("nn", "optim", "amp", "data", "utils", "func", "exporting", "signal"),
     ("distributed", "distributions"),
-    ("compiler", "masked", "profiler", "sparse", "types"),
+    ("compiler", "masked", "profiler", "quasirandom", "sparse", "types"),
     ("autograd", "functional", "random", "linalg", "fft", "special", "serialize", "library", "storage"),
     ("tensor",),
     ("runtime",),

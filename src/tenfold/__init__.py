@@ -16,7 +16,6 @@ with _kept():  # looking for garbage there would take a tenth of the time
     from tenfold.base import absent, dtypes, errors, unsupported
     from tenfold.compat import names
     from tenfold.compat.names import sparse as sparse_names
-    from tenfold.ops import table
     from tenfold.tensor import dispatch, indexing, methods, operators, overriding, subclasses
 
 from tenfold.autograd import is_grad_enabled
@@ -50,6 +49,7 @@ from tenfold.base.layouts import (
     contiguous_format,
     jagged,
     layout,
+    legacy_contiguous_format,
     memory_format,
     preserve_format,
     sparse_bsc,
@@ -153,7 +153,8 @@ globals().update(dtypes.BY_NAME)
 _PACKAGES = (
     "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "data", "distributed", "distributions",
     "explain", "func", "fx", "generation", "hub", "jit", "library", "masked", "multiprocessing", "nn", "onnx",
-    "optim", "overrides", "profiler", "signal", "sparse", "storage", "testing", "types", "utils", "version",
+    "optim", "overrides", "profiler", "quasirandom", "signal", "sparse", "storage", "testing", "types",
+    "utils", "version",
 )  # fmt: skip
 
 # The names imported above, for type checkers; then the op table's, for `import *`.
@@ -240,6 +241,7 @@ __all__ = [
     "is_tensor",
     "jagged",
     "layout",
+    "legacy_contiguous_format",
     "linalg",
     "load",
     "load_stablehlo",
@@ -312,7 +314,7 @@ def _namespace(name: str):
 
     found = load_library if name == "load_library" else namespace(name)
     if found is None:
-        raise errors.unknown_name("tenfold.ops", name, [*vars(ops), "aten", *table.OTHERS])
+        raise errors.unknown_name("tenfold.ops", name, vars(ops))
     vars(ops)[name] = found
     return found
 

@@ -8,11 +8,22 @@ from tenfold import cuda
 from tenfold.base.devices import Device
 from tenfold.base.errors import unknown_name
 from tenfold.cuda import current_device as current_device_index
-from tenfold.cuda import device_count, empty_cache, is_available, synchronize
+from tenfold.cuda import (
+    device_count,
+    empty_cache,
+    is_available,
+    max_memory_allocated,
+    memory_allocated,
+    memory_stats,
+    reset_peak_memory_stats,
+    synchronize,
+)
+from tenfold.cuda import mem_get_info as get_memory_info
 from tenfold.cuda import set_device as set_device_index
 
 __all__ = [
-    "current_accelerator", "current_device_index", "device_count", "empty_cache", "is_available",
+    "current_accelerator", "current_device_index", "device_count", "empty_cache", "get_memory_info",
+    "is_available", "max_memory_allocated", "memory_allocated", "memory_stats", "reset_peak_memory_stats",
     "set_device_index", "synchronize",
 ]  # fmt: skip
 

@@ -5,9 +5,11 @@ of float32 keep all bits there."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenfold.base.errors import ArgumentError, unknown_name
 from tenfold.compat.names import determinism
@@ -115,10 +117,38 @@ class _Matmul:
         self.allow_tf32 = precision == "tf32"
 
 
+class _AttentionArguments(NamedTuple):
+    """What PyTorch asks a kernel of attention about."""
+
+    query: Any
+    key: Any
+    value: Any
+    attn_mask: Any
+    dropout: float
+    is_causal: bool
+    enable_gqa: bool
+
+
+def _unused_kernel(params: _AttentionArguments, debug: bool = False) -> bool:
+    """False: XLA compiles attention, and PyTorch's kernels are not there."""
+    return False
+
+
+@contextlib.contextmanager
+def _sdp_kernel(**enabled: bool) -> Iterator[None]:
+    """Accepted and without effect: which kernel computes attention is XLA's choice."""
+    yield
+
+
 cuda = _module(
     "cuda",
     matmul=_Matmul(),
     is_built=_cuda_is_available,
+    sdp_kernel=_sdp_kernel,
+    can_use_flash_attention=_unused_kernel,
+    can_use_efficient_attention=_unused_kernel,
+    can_use_cudnn_attention=_unused_kernel,
+    SDPAParams=_AttentionArguments,
     **_switches("cudnn_sdp", "flash_sdp", "math_sdp", "mem_efficient_sdp"),
 )
 cudnn = _module(
@@ -132,14 +162,15 @@ cudnn = _module(
     version=lambda: None,
     is_acceptable=lambda tensor: tensor.device.type == "cuda",
 )
-mps = _module("mps", is_available=_no, is_built=_no)
+mps = _module("mps", is_available=_no, is_built=_no, is_macos_or_newer=lambda major, minor: False)
 mkl = _module("mkl", is_available=_no)
 mkldnn = _module("mkldnn", is_available=_no, enabled=False)
 openmp = _module("openmp", is_available=_no)
+quantized = _module("quantized", engine="none", supported_engines=["none"])
 opt_einsum = _module("opt_einsum", is_available=_yes, enabled=True, strategy="auto")
 cpu = _module("cpu", get_cpu_capability=lambda: "DEFAULT")
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"]
 
 
 def __getattr__(name: str) -> Any:

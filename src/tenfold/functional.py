@@ -69,6 +69,53 @@ def _assert(condition: Any, message: str) -> Any:
 _assert.__module__ = "tenfold"  # by this name graphs call it
 
 
+def _check(cond: Any, message: Callable[[], str] | None = None) -> None:
+    """Raise RuntimeError with the message that the function gives, if the condition is false."""
+    _check_with(RuntimeError, cond, message)
+
+
+def _check_with(error_type: type[Exception], cond: Any, message: Callable[[], str] | None = None) -> None:
+    if not cond:
+        raise error_type("Expected cond to be True, but got False." if message is None else str(message()))
+
+
+def _check_index(cond: Any, message: Callable[[], str] | None = None) -> None:
+    _check_with(IndexError, cond, message)
+
+
+def _check_value(cond: Any, message: Callable[[], str] | None = None) -> None:
+    _check_with(ValueError, cond, message)
+
+
+def _check_type(cond: Any, message: Callable[[], str] | None = None) -> None:
+    _check_with(TypeError, cond, message)
+
+
+def _check_not_implemented(cond: Any, message: Callable[[], str] | None = None) -> None:
+    _check_with(NotImplementedError, cond, message)
+
+
+def _check_tensor_all(cond: Tensor, message: Callable[[], str] | None = None) -> None:
+    """Raise RuntimeError if an element of the tensor is false."""
+    _check_with(RuntimeError, bool(cond.all()), message)
+
+
+def _check_tensor_all_with(
+    error_type: type[Exception], cond: Tensor, message: Callable[[], str] | None = None
+) -> None:
+    _check_with(error_type, bool(cond.all()), message)
+
+
+def _check_is_size(i: int, message: Callable[[], str] | None = None, *, max: int | None = None) -> None:
+    """Raise RuntimeError if the number is no size, or is larger than `max`."""
+    _check_with(RuntimeError, i >= 0 and (max is None or i <= max), message)
+
+
+def _assert_async(condition: Tensor, message: str = "Expected Tensor with all nonzero values") -> None:
+    """Raise RuntimeError if the tensor's one element is zero. It is looked at now."""
+    _check_with(RuntimeError, bool(condition), lambda: message)
+
+
 def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
@@ -210,12 +257,18 @@ def einsum(*args: Any) -> Tensor:
     if not args:
         raise ArgumentError("takes an equation and operands")
     if isinstance(args[0], str):
-        return aten("einsum")(args[0], tuple(_several(args[1:])))
+        several = tuple(_several(args[1:]))
+        found = overriding(several) if context.heeds else []
+        if found or context.modes:  # types and graphs see the operands one by one
+            return hand_over(einsum, (args[0], *several), {}, found)
+        return aten("einsum")(args[0], several)
     operands, labels = args[: len(args) // 2 * 2 : 2], args[1::2]
     texts = [_subscripts(each) for each in labels]
     result = f"->{_subscripts(args[-1])}" if len(args) % 2 else ""
     return aten("einsum")(",".join(texts) + result, operands)
 
+
+einsum.__torch_overridable__ = True  # type: ignore[attr-defined]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 

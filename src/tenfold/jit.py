@@ -197,6 +197,7 @@ def unused(function: Kind) -> Kind:
 
 
 export = interface = script_if_tracing = _script_if_tracing = _overload = _overload_method = unused
+_copy_to_script_wrapper = unused
 
 
 Error = UnsupportedError

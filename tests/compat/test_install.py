@@ -251,3 +251,51 @@ print("found")
 
 def test_modules_lie_where_other_packages_look_for_them():
     assert run(OTHERS) == "found\n"
+
+
+def test_private_names_are_imported_and_refused_only_when_they_are_used():
+    run(
+        """
+import tenfold
+tenfold.install_as_torch()
+import torch
+from torch.optim.optimizer import _some_helper
+from torch import _another
+assert not hasattr(torch, "_another") and not hasattr(torch.optim.optimizer, "_some_helper")
+try:
+    _some_helper(1)
+except torch.UnsupportedError as error:
+    assert "torch.optim.optimizer._some_helper" in str(error)
+else:
+    raise AssertionError
+@_another
+def decorated():
+    return 1
+try:
+    decorated()
+except torch.UnsupportedError:
+    pass
+else:
+    raise AssertionError
+"""
+    )
+
+
+def test_names_that_libraries_reach_through_modules_are_there():
+    run(
+        """
+import tenfold
+tenfold.install_as_torch()
+import torch, functorch, torch.distributed.rpc
+assert torch.distributions.normal.Normal is torch.distributions.Normal
+assert functorch.vmap is torch.func.vmap
+assert "USE_MKL=OFF" in torch.__config__.show()
+assert not torch.distributed.rpc.is_available()
+assert not hasattr(torch.ops.some_extension, "op")
+torch._check(True)
+try:
+    torch._check_with(ValueError, False, lambda: "no")
+except ValueError as error:
+    assert str(error) == "no"
+"""
+    )

@@ -247,3 +247,10 @@ def test_wrapped_functions_are_one_node(t):
     assert [node.name for node in traced.graph.nodes] == ["x", "scaled", "len_1", "add", "output"]
     assert traced(t.ones(2)).tolist() == [6, 6]
     assert space["compute"](t.ones(2)).tolist() == [6, 6]
+
+
+@BOTH
+def test_operands_of_einsum_in_a_list_stand_one_by_one_in_a_graph(t):
+    graph = t.fx.symbolic_trace(lambda a, b: t.einsum("ij,jk->ik", [a, b])).graph
+    (node,) = [node for node in graph.nodes if node.op == "call_function"]
+    assert [str(argument) for argument in node.args] == ["ij,jk->ik", "a", "b"]

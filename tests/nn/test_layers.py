@@ -206,3 +206,7 @@ def test_signatures_are_pytorchs():
 
 def test_every_layer_says_what_it_computes():
     assert [name for name, each in layers(tn.nn).items() if not vars(each).get("__doc__")] == []
+
+
+def test_one_number_in_a_list_is_for_all_dimensions():
+    assert tn.nn.Conv2d(1, 1, [3], stride=[2]).stride == (2, 2)

@@ -431,3 +431,11 @@ def test_running_statistics_are_state_of_a_compiled_function():
         theirs(torch.tensor(x))
     np.testing.assert_allclose(ours.running_var.numpy(), theirs.running_var.numpy(), 1e-5)
     assert ours.num_batches_tracked.item() == 3
+
+
+def test_what_is_computed_from_a_buffer_is_a_plain_tensor():
+    module = tn.nn.Module()
+    module.register_buffer("kept", tn.nn.Buffer(tn.ones(2)), persistent=False)
+    assert type(tn.empty_like(module.kept)) is type(module.kept + 1) is tn.Tensor
+    module.kept = tn.empty_like(module.kept)
+    assert "kept" in dict(module.named_buffers()) and "kept" not in module.state_dict()

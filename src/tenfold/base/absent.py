@@ -3,10 +3,11 @@ that a program never uses; a name of theirs says why it is not there, and what t
 
 from __future__ import annotations
 
+import functools
 import sys
 from abc import ABCMeta
 from collections.abc import Mapping
-from types import MappingProxyType, ModuleType
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 from tenfold.base.errors import UnsupportedError
@@ -32,6 +33,7 @@ ABSENT = (
         "of PyTorch's ways to run over many devices and processes this one is not here",
         "docs/scaling.md tells what is: meshes, DTensor, fully_shard, DDP, collectives, checkpoints",
         "torch.distributed torch._C._distributed_c10d torch.nn.parallel torch.numa",
+        _NONE,
     ),
     Absent(
         "PyTorch's compiler reads Python's bytecode; Tenfold records what runs",
@@ -101,7 +103,9 @@ ABSENT = (
         " torch._thread_safe_fork torch._vendor"
         " torch.torch_version torch.return_types torch.utils._traceback torch.utils._stats"
         " torch.utils._triton torch.utils._foreach_utils torch.utils._typing_utils torch.utils._import_utils"
-        " torch.utils._config_module torch.utils._cxx_pytree torch.utils._device torch.utils._ordered_set",
+        " torch.utils._config_module torch.utils._cxx_pytree torch.utils._device torch.utils._ordered_set"
+        " torch.nn.utils._named_member_accessor torch.nn.utils.stateless torch.utils._exposed_in"
+        " torch.utils._dtype_abbrs torch.utils._functools torch.autograd.profiler_legacy",
         classes="AcceleratorError AggregationType FatalError Future PyTorchFileReader PyTorchFileWriter Tag"
         " ThroughputBenchmark DispatchKey",
     ),
@@ -132,7 +136,27 @@ class AbsentName(ABCMeta):
     absent: Absent
     path: str
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if (
+            cls.__name__.startswith("_")
+            and len(args) == 1
+            and not kwargs
+            and isinstance(args[0], FunctionType)
+        ):
+            return cls._decorated(args[0])
+        cls._refuse()
+
+    def _decorated(cls, function: FunctionType) -> Any:
+        """What a decorator of PyTorch's own workings makes of a library's function: one that is refused when
+        it is called, since the library may never call it."""
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> NoReturn:
+            cls._refuse()
+
+        return call
+
+    def _refuse(cls) -> NoReturn:
         raise UnsupportedError(cls.absent.reason, help=cls.absent.help).located(cls.path, capture())
 
     def __getattr__(cls, name: str) -> Any:

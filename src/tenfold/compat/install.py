@@ -6,6 +6,7 @@ module itself. PyTorch, if it is installed too, is not touched; it can be import
 
 from __future__ import annotations
 
+import dis
 import importlib
 import importlib.machinery
 import importlib.metadata
@@ -14,7 +15,7 @@ import os
 import sys
 from collections.abc import Iterator, MutableSequence
 from multiprocessing import spawn
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from tenfold import version
@@ -42,6 +43,7 @@ ELSEWHERE = {
         f"torch._higher_order_ops{name}": "tenfold.compat.private.higher_order"
         for name in ("", ".associative_scan", ".cond", ".map", ".scan", ".while_loop")
     },
+    "torch._jit_internal": "tenfold.jit",
     "torch._tensor": "tenfold.tensor",
     "torch.autograd.anomaly_mode": "tenfold.autograd",
     "torch.autograd.grad_mode": "tenfold.autograd.grad_mode",
@@ -57,8 +59,12 @@ ELSEWHERE = {
     **{f"torch.multiprocessing.{name}": "tenfold.multiprocessing" for name in ("pool", "queue", "spawn")},
     "torch.onnx.symbolic_helper": "tenfold.onnx",
     "torch.serialization": "tenfold.serialize",
+    "torch.__config__": "tenfold.compat.private.build_configuration",
+    "torch.classes": "tenfold.compat.private.script_classes",
+    "torch.cuda.random": "tenfold.cuda",
     "torch.utils._python_dispatch": "tenfold.compat.private.python_dispatch",
     "torch.utils.data._utils": "tenfold.data",
+    "torch.utils.data._utils.worker": "tenfold.data",
     "torch.utils.data.dataloader": "tenfold.data",
     "torch.utils.data.distributed": "tenfold.data",
     "torch.utils.dlpack": "tenfold",
@@ -70,6 +76,9 @@ ELSEWHERE = {
         for name in ("adadelta", "adagrad", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop")
     },
 }
+
+# Why a name of PyTorch's own workings is not there.
+_private = absent.MODULES["torch._C"]
 
 
 class _Torch(ModuleType):
@@ -83,7 +92,15 @@ class _Torch(ModuleType):
             return self
         if f"torch.{name}" in ELSEWHERE:
             return importlib.import_module(f"torch.{name}")
-        return getattr(sys.modules["tenfold"], name)
+        try:
+            value = getattr(sys.modules["tenfold"], name)
+        except AttributeError:
+            if _imports_private(name, sys._getframe(1)):
+                return absent.absent_name("torch", name, _private)
+            raise
+        if isinstance(value, ModuleType) and value.__name__ == f"tenfold.{name}":
+            return importlib.import_module(f"torch.{name}")
+        return value
 
     def __dir__(self) -> list[str]:
         return dir(sys.modules["tenfold"])
@@ -110,6 +127,8 @@ class _Finder:
     def find_spec(
         self, name: str, path: Any = None, target: Any = None
     ) -> importlib.machinery.ModuleSpec | None:
+        if name == "functorch":  # PyTorch's package holds it too
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
         if name != "torch" and (not name.startswith("torch.") or not self._has(name)):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
@@ -146,6 +165,8 @@ def _ours(name: str) -> str | None:
     module of ours so. None if it lies in a module that is not ours."""
     if name in ELSEWHERE:
         return ELSEWHERE[name]
+    if name == "functorch":
+        return "tenfold.func"
     parent, _, last = name.rpartition(".")
     inside = "tenfold" if parent == "torch" else sys.modules[parent].__name__
     if inside.partition(".")[0] != "tenfold":
@@ -157,27 +178,48 @@ def _ours(name: str) -> str | None:
 
 
 def _reserve(name: str, module: ModuleType) -> None:
-    """Put modules into place whose names are functions of the module that they lie in, as `while_loop` is:
-    were they imported, they would take the functions' place."""
+    """Put into place the modules that lie in this one in PyTorch and elsewhere here. Those whose names are
+    functions of it, as `while_loop` is, would take the functions' place were they imported; the others are
+    its attributes, as in `torch.distributions.normal.Normal`."""
     for inner, target in ELSEWHERE.items():
         parent, _, last = inner.rpartition(".")
-        if parent == name and callable(vars(module).get(last)):
+        if parent != name:
+            continue
+        if callable(vars(module).get(last)):
             sys.modules.setdefault(inner, importlib.import_module(target))
+        elif target == module.__name__:
+            vars(module).setdefault(last, module)
 
 
 def _complete(name: str, module: ModuleType) -> None:
     """Let a module that is here in part be asked for PyTorch's other names: libraries import names that a
     program never uses, and each says why it is not there when it is used."""
-    reason = absent.reason_of(name)
-    if reason is None or "__getattr__" in vars(module):
+    if vars(module).get("__completed__"):
         return
+    reason = absent.reason_of(name)
+    own = vars(module).get("__getattr__")
 
     def other(asked: str) -> Any:
-        if asked.startswith("__"):
-            raise AttributeError(asked)
-        return absent.absent_name(name, asked, reason)
+        if own is None and reason is not None and not asked.startswith("__"):
+            return absent.absent_name(name, asked, reason)
+        try:
+            if own is None:
+                raise AttributeError(f"module {name!r} has no attribute {asked!r}")
+            return own(asked)
+        except AttributeError:
+            if _imports_private(asked, sys._getframe(1)):
+                return absent.absent_name(name, asked, _private)
+            raise
 
-    vars(module)["__getattr__"] = other
+    vars(module).update(__getattr__=other, __completed__=True)
+
+
+def _imports_private(name: str, frame: FrameType) -> bool:
+    """Whether the program is at `from … import _name`. Libraries import names of PyTorch's own workings that
+    a program may never use; `hasattr`, by which they ask what there is, is told the truth."""
+    if not name.startswith("_") or name.startswith("__"):
+        return False
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
 
 
 def _exists(name: str) -> bool:

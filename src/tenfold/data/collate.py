@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -18,6 +19,18 @@ from tenfold.tensor.interchange import as_tensor, tensor
 from tenfold.trace.context import context
 
 
+def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Any = None) -> Tensor:
+    """Tensors of one shape, stacked."""
+    return _stacked(batch)
+
+
+# Functions `f(batch, collate_fn_map=...)` for the classes of samples that a program adds here. They are asked
+# before the rules below.
+default_collate_fn_map: dict[Any, Callable[..., Any]] = {Tensor: collate_tensor_fn}
+# The dtypes of arrays that hold text or objects, which cannot become tensors.
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
+
+
 @located
 def default_collate(batch: Sequence[Any]) -> Any:
     """Samples put together: tensors, arrays and numbers are stacked, in every field of the containers they
@@ -29,8 +42,9 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 def _collated(batch: Sequence[Any]) -> Any:
     first = batch[0]
-    if isinstance(first, Tensor):
-        return _stacked(batch)
+    for kind, combine in default_collate_fn_map.items():
+        if isinstance(first, kind):
+            return combine(batch, collate_fn_map=default_collate_fn_map)
     if isinstance(first, np.ndarray):
         _check_shapes([each.shape for each in batch])
         return leaf(_numeric(np.stack(batch)), Device("cpu"))

@@ -37,6 +37,9 @@ class ReduceOp(enum.Enum):
     BXOR = "bxor"
 
 
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # PyTorch's type of the members
+
+
 class Work:
     """A collective that is done."""
 

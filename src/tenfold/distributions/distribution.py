@@ -55,6 +55,14 @@ class Distribution:
                 help="mend the parameter, or pass validate_args=False",
             )
 
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """An object for `expand` to fill: of this class, which must be `cls` or inherit its constructor."""
+        if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"{type(self).__name__} has a constructor of its own, so it must define expand too"
+            )
+        return self.__new__(type(self)) if _instance is None else _instance
+
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
         """Whether distributions check their arguments unless told otherwise."""

@@ -47,7 +47,7 @@ class Transform:
     def inv(self) -> Transform:
         """The transform back."""
         if self._back is None:
-            self._back = _Inverse(self)
+            self._back = _InverseTransform(self)
         return self._back
 
     @property
@@ -119,7 +119,7 @@ def _same(mine: Any, theirs: Any) -> bool:
     return mine == theirs
 
 
-class _Inverse(Transform):
+class _InverseTransform(Transform):
     """A transform, backwards."""
 
     def __init__(self, transform: Transform):

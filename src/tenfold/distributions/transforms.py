@@ -16,6 +16,7 @@ from tenfold.distributions.transforming import (
     ComposeTransform,
     IndependentTransform,
     Transform,
+    _InverseTransform,  # noqa: F401
     identity_transform,
 )
 from tenfold.distributions.vector_transforms import (

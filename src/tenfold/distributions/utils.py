@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.autograd.grad_mode import enable_grad
+from tenfold.base.dtypes import DType
 from tenfold.distributions.distribution import broadcast_all
 from tenfold.distributions.distribution import within as clamp_probs
 from tenfold.tensor import Tensor
@@ -18,6 +19,16 @@ __all__ = [
 ]  # fmt: skip
 
 euler_constant = 0.57721566490153286060
+
+
+def _standard_normal(shape: Sequence[int], dtype: DType, device: Any) -> Tensor:
+    """Draws from the standard normal distribution."""
+    return aten("randn")(shape, dtype=dtype, device=device)
+
+
+def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
+    """The sum over the last `dim` dimensions."""
+    return value.sum(tuple(range(-dim, 0))) if dim else value
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:

@@ -8,7 +8,7 @@ from tenfold.nn.module import Module, in_layer
 from tenfold.tensor import Tensor
 
 
-class _Dropout(Module):
+class _DropoutNd(Module):
     _function: str
 
     @in_layer
@@ -26,7 +26,7 @@ class _Dropout(Module):
         return f"p={self.p}, inplace={self.inplace}"
 
 
-class Dropout(_Dropout):
+class Dropout(_DropoutNd):
     """In training, each element is zero with probability p and otherwise divided by 1 - p
 
     layer = nn.Dropout(0.2)
@@ -36,25 +36,25 @@ class Dropout(_Dropout):
     _function = "dropout"
 
 
-class Dropout1d(_Dropout):
+class Dropout1d(_DropoutNd):
     """In training, each channel of (N, C, L) or (C, L) is zero with probability p."""
 
     _function = "dropout1d"
 
 
-class Dropout2d(_Dropout):
+class Dropout2d(_DropoutNd):
     """In training, each channel of (N, C, H, W) is zero with probability p."""
 
     _function = "dropout2d"
 
 
-class Dropout3d(_Dropout):
+class Dropout3d(_DropoutNd):
     """In training, each channel of (N, C, D, H, W) or (C, D, H, W) is zero with probability p."""
 
     _function = "dropout3d"
 
 
-class AlphaDropout(_Dropout):
+class AlphaDropout(_DropoutNd):
     """Dropout for SELU: to its negative saturation, keeping mean and variance."""
 
     _function = "alpha_dropout"
@@ -63,7 +63,7 @@ class AlphaDropout(_Dropout):
         return F.alpha_dropout(input, self.p, self.training)
 
 
-class FeatureAlphaDropout(_Dropout):
+class FeatureAlphaDropout(_DropoutNd):
     """AlphaDropout of whole channels."""
 
     _function = "feature_alpha_dropout"

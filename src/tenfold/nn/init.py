@@ -250,5 +250,8 @@ kaiming_uniform, kaiming_normal = _old(kaiming_uniform_), _old(kaiming_normal_)
 overriding.publish(globals(), "tenfold.nn.init")
 
 
+_no_grad_uniform_, _no_grad_normal_ = uniform_, normal_  # as libraries call them
+
+
 def __getattr__(name: str) -> Any:
     raise unknown_name("tenfold.nn.init", name, globals())

@@ -13,12 +13,16 @@ from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType, as_dtype
 from tenfold.base.errors import ArgumentError, TenfoldError, located
 from tenfold.base.source import capture
-from tenfold.tensor import Tensor, leaf
+from tenfold.tensor import Tensor, leaf, overriding
 from tenfold.tensor.dispatch import aten
 from tenfold.tensor.parameter import Parameter
 from tenfold.trace import graph
 
-__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "filled", "new_parameter"]
+_ParameterMeta = type(Parameter)
+__all__ = [
+    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin",
+    "filled", "is_lazy", "new_parameter",
+]  # fmt: skip
 
 
 class Buffer(Tensor):
@@ -26,6 +30,7 @@ class Buffer(Tensor):
     trained. One that is not persistent is left out of the module's state_dict."""
 
     __slots__ = ()
+    __torch_function__ = staticmethod(overriding.disabled)  # what is computed from it is a plain tensor
     persistent: bool
 
     def __init__(self, data: Any = None, alias: Any = None, *, persistent: bool = True):
@@ -37,7 +42,7 @@ class Buffer(Tensor):
         self.persistent = persistent
 
 
-class _Uninitialized:
+class UninitializedTensorMixin:
     """A tensor whose shape is known only when its module first sees its input."""
 
     __slots__ = ()
@@ -70,7 +75,7 @@ class _Uninitialized:
         return _uninitialized, (type(self), self.device, self.dtype, self.requires_grad)
 
 
-class UninitializedParameter(_Uninitialized, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A Parameter without a shape, for lazy modules: `materialize` gives it one."""
 
     __slots__ = ()
@@ -80,7 +85,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
         Parameter.__init__(self, filled((0,), 0, dtype, device).current(), requires_grad)
 
 
-class UninitializedBuffer(_Uninitialized, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer without a shape, for lazy modules: `materialize` gives it one."""
 
     __slots__ = ()
@@ -97,6 +102,11 @@ class UninitializedBuffer(_Uninitialized, Tensor):
         self.persistent = persistent
         if requires_grad:
             self.requires_grad_()
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether this is a parameter or buffer whose shape is not known yet."""
+    return isinstance(param, UninitializedTensorMixin)
 
 
 def _uninitialized(kind: Any, device: Device, dtype: DType, requires_grad: bool) -> Any:

@@ -10,8 +10,10 @@ from tenfold.base.errors import ArgumentError
 
 
 def each_dimension(size: Any, rank: int) -> tuple[int, ...]:
-    """The size as a tuple, one number for each of the dimensions."""
+    """The size as a tuple, one number for each of the dimensions; one in a list is for all of them."""
     if isinstance(size, (tuple, list)):
+        if len(size) == 1:
+            return tuple(size) * rank
         if len(size) != rank:
             raise ArgumentError(f"{size} does not give one number for each of {rank} dimensions")
         return tuple(size)

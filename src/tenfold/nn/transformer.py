@@ -60,7 +60,7 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
         # What PyTorch's layer of a saved module chooses its quick way by.
         self.activation_relu_or_gelu = (
             {"relu": 1, "gelu": 2}.get(activation, 0) if isinstance(activation, str) else 0
@@ -123,7 +123,7 @@ class TransformerDecoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.dropout3 = Dropout(dropout)
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def forward(
         self,
@@ -311,7 +311,7 @@ class Transformer(Module):
         return leaf(np.where(later, -np.inf, 0.0).astype(wanted.numpy), place, wanted)
 
 
-def _activation(activation: Activation) -> Callable[[Tensor], Tensor]:
+def _get_activation_fn(activation: Activation) -> Callable[[Tensor], Tensor]:
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):

@@ -22,6 +22,7 @@ from tenfold.tensor.views import SAVED_APART
 from tenfold.trace import graph
 
 Hooks = dict[int, Callable[..., Any]]
+ParamsT = Iterable[Any]  # parameters, groups of them, or pairs of a name and a parameter
 # State that counts or weighs, and so does not follow the dtype of a parameter.
 COUNTERS = ("step", "mu_product", "eta", "mu")
 

@@ -38,6 +38,9 @@ __all__ = [
 ]  # fmt: skip
 
 Path = str | os.PathLike[str]
+# PyTorch's names for the type of map_location, and for pickle's protocol in its files.
+MAP_LOCATION = Any
+DEFAULT_PROTOCOL = 2
 
 
 @located

@@ -129,6 +129,22 @@ def is_namedtuple(obj: Any) -> bool:
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
+def is_structseq_class(cls: type) -> bool:
+    """Whether this is the class of a C structure sequence, such as `os.stat_result`."""
+    return (
+        isinstance(cls, type)
+        and cls.__bases__ == (tuple,)
+        and all(isinstance(getattr(cls, name, None), int) for name in ("n_fields", "n_sequence_fields"))
+    )
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    return is_structseq_class(type(obj))
+
+
+is_structseq = is_structseq_instance
+
+
 def is_namedtuple_class(cls: type) -> bool:
     return issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from tenfold import flat
 from tenfold.base import dtypes
+from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, located
 from tenfold.flat.composite import Composite
 from tenfold.flat.grad import gradients
 from tenfold.flat.ir import in_order
 from tenfold.flat.partials import carries
 from tenfold.func.recorded import RecordedFunction, is_tensor
-from tenfold.tensor import Tensor
+from tenfold.tensor import Tensor, generators
 from tenfold.trace import tree
 
 
@@ -126,3 +127,21 @@ def checkpoint_sequential(
         input = checkpoint(part, *given, use_reentrant=use_reentrant, preserve_rng_state=preserve)
     last = run(steps[size * (segments - 1) :])
     return last(*input) if isinstance(input, tuple) else last(input)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The GPUs on which tensors among the arguments are, and the states of their generators."""
+    indices = sorted({each.get_device() for each in args if is_tensor(each) and each.is_cuda})
+    return indices, [_generator(index).get_state() for index in indices]
+
+
+def set_device_states(
+    devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None
+) -> None:
+    """Put the generators of these GPUs into states that `get_device_states` gave."""
+    for index, state in zip(devices, states, strict=True):
+        _generator(index).set_state(state)
+
+
+def _generator(index: int) -> Any:
+    return generators.default_generator(Device("cuda", index))

@@ -34,6 +34,11 @@ QUANTIZED = """
 """.split()  # noqa: SIM905
 QUANTIZED_DTYPES = ("per_channel_affine", "per_tensor_affine", "qint32", "qint8", "qscheme", "quint8")
 
+CHECKS = """
+    _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all
+    _check_tensor_all_with _check_type _check_value _check_with
+""".split()  # noqa: SIM905
+
 NORMS = ("batch_norm", "batch_norm_update_stats", "instance_norm", "native_batch_norm")
 
 # The functions that write to their first argument. Two do more than write a result of an op.
@@ -52,6 +57,7 @@ MODULE_OF = {
     **dict.fromkeys(("cond", "while_loop"), "func.control_flow"),
     **dict.fromkeys(("Dim", "export", "load_stablehlo", "load_vmfb"), "exporting"),
     **dict.fromkeys(("load", "save"), "serialize"),
+    **dict.fromkeys(CHECKS, "functional"),
     "profile": "profiler",
     **dict.fromkeys(("Event", "Stream"), "cuda.streams"),
     **dict.fromkeys(("SymBool", "SymFloat", "SymInt"), "compat.names.symbols"),

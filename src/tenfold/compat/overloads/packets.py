@@ -126,11 +126,16 @@ class Namespace:
         packet = self._packet(name)
         if packet is None:
             raise UnknownName(
-                f"{self._name} has no op {name!r}", help=lambda: did_you_mean(name, dir(self))
+                f"{self._name} has no op {name!r}", help=lambda: self._suggestion(name)
             ).located("", capture())
         if self._name in ("aten", "prim"):  # those of others may be declared anew
             setattr(self, name, packet)
         return packet
+
+    def _suggestion(self, name: str) -> str | None:
+        if dir(self):
+            return did_you_mean(name, dir(self))
+        return did_you_mean(self._name, [known for known in NAMESPACES if dir(NAMESPACES[known])])
 
     def _packet(self, name: str) -> Packet | None:
         rows, plain = self._table.get(name, []), self._plain.get(name, [])
@@ -259,7 +264,8 @@ NAMESPACES = {
 
 
 def namespace(name: str) -> Namespace | None:
-    """The ops of a library: PyTorch's own, or one that a package has declared."""
-    if name not in NAMESPACES and name in OTHERS:
-        NAMESPACES[name] = Namespace(name, OTHERS[name])
+    """The ops of a library: PyTorch's own, or one that a package has declared or may still declare, as
+    packages ask whether an extension is loaded by looking for its ops."""
+    if name not in NAMESPACES and not name.startswith("__"):
+        NAMESPACES[name] = Namespace(name, OTHERS.setdefault(name, {}))
     return NAMESPACES.get(name)

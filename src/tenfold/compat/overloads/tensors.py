@@ -7,7 +7,7 @@ from typing import Any
 from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import BY_NAME, DType
-from tenfold.base.errors import ArgumentError
+from tenfold.base.errors import ArgumentError, UnsupportedError
 from tenfold.base.layouts import strided
 from tenfold.mlir.torch_types import SCALAR_TYPES
 from tenfold.ops.plain import plain
@@ -182,3 +182,41 @@ def strided_zeros_like(
 @plain("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
 def resize_in_place(x: Tensor, size: Any, memory_format: Any) -> Tensor:
     return resize_(x, *size, memory_format=memory_format)
+
+
+@plain("sym_size.int(Tensor self, int dim) -> SymInt")
+def size_along(x: Tensor, dim: int) -> int:
+    return x.size(dim)
+
+
+@plain("_local_scalar_dense(Tensor self) -> Scalar")
+def only_element(x: Tensor) -> Any:
+    return x.item()
+
+
+@plain("_pin_memory(Tensor self, Device? device=None) -> Tensor")
+def pinned(x: Tensor, device: Any) -> Tensor:
+    return x.pin_memory()
+
+
+@plain("detach_(Tensor(a!) self) -> Tensor(a!)")
+def detach_in_place(x: Tensor) -> Tensor:
+    return x.detach_()
+
+
+@plain("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)")
+def fill_diagonal_in_place(x: Tensor, fill_value: Any, wrap: bool) -> Tensor:
+    return x.fill_diagonal_(fill_value, wrap)
+
+
+@plain("_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+def sparse_addmm(x: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Tensor:
+    return aten("addmm")(x, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@plain("_sparse_mm_reduce_impl(Tensor self, Tensor other, str reduce) -> (Tensor, Tensor)")
+def sparse_reduced_product(x: Tensor, other: Tensor, reduce: str) -> Any:
+    raise UnsupportedError(
+        "products of sparse matrices that reduce otherwise than by a sum are not there",
+        help="gather the rows and reduce them with scatter_reduce",
+    )

@@ -90,7 +90,9 @@ def compile(
 
     `disable=True`, `backend="eager"` and `backend="aot_eager"` return the function as it is. All other
     backends, "inductor", "openxla" and "cudagraphs", mean XLA, which captures CUDA graphs on a GPU by itself.
-    PyTorch's other arguments are hints that make no difference here: a program is always the full graph.
+
+    A function that needs to know values, as `if x.sum() > 0` and `x.item()`, is no one program: its calls run
+    as it is written, with a warning. With `fullgraph=True` that is an error, as it is in PyTorch.
 
         step = tenfold.compile(lambda x: (x @ x).tanh())
         step(tenfold.ones(3, 3))
@@ -100,16 +102,18 @@ def compile(
             raise ArgumentError(f"there is no {name} {given!r}", help=f"one of {', '.join(known)}")
     disable = disable or backend in UNCOMPILED
     if model is None:
-        return lambda function: compile(function, dynamic=dynamic, mode=mode, disable=disable)
+        return lambda function: compile(
+            function, fullgraph=fullgraph, dynamic=dynamic, mode=mode, disable=disable
+        )
     _require_callable(model)
     if disable:
         return model
     module = getattr(type(model), "_optimized", None)
     if module is not None:
-        return module(model, dynamic, mode)
+        return module(model, dynamic, mode, fullgraph)
     if dynamic is None or isinstance(dynamic, bool):
-        return compiled(model, Tensor, dynamic, steady=mode == "reduce-overhead")
-    return _marking(compiled(model, Tensor, None, steady=mode == "reduce-overhead"), model, dynamic)
+        return compiled(model, Tensor, dynamic, mode == "reduce-overhead", fullgraph)
+    return _marking(compiled(model, Tensor, None, mode == "reduce-overhead", fullgraph), model, dynamic)
 
 
 def _marking(run: Any, model: Any, dynamic: Any) -> Any:

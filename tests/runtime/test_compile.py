@@ -165,7 +165,7 @@ def test_an_exception_leaves_everything_as_it_was():
 
 
 def test_asking_for_a_value_says_where_and_what_instead():
-    @tn.compile
+    @tn.compile(fullgraph=True)
     def f(x):
         if x.sum() > 0:
             return x
@@ -180,9 +180,9 @@ def test_asking_for_a_value_says_where_and_what_instead():
 @pytest.mark.parametrize(
     "ask", [lambda x: x.item(), lambda x: x.tolist(), lambda x: x.numpy(), lambda x: int(x)]
 )
-def test_every_way_to_ask_is_refused(ask):
+def test_every_way_to_ask_is_refused_in_a_full_graph(ask):
     with pytest.raises(TraceError):
-        tn.compile(lambda x: x + ask(x.sum()))(tn.ones(3))
+        tn.compile(lambda x: x + ask(x.sum()), fullgraph=True)(tn.ones(3))
 
 
 def test_unhashable_static_arguments_are_refused():
@@ -323,7 +323,32 @@ def test_another_shape_for_a_tensor_from_outside_is_refused(change):
 def test_values_of_tensors_from_outside_are_not_frozen_into_the_program():
     mask = tn.tensor([1, 0, 1])
     with pytest.raises(TraceError, match="the value of a traced tensor was asked for"):
-        tn.compile(lambda x: x * mask.sum().item())(tn.ones(3))
+        tn.compile(lambda x: x * mask.sum().item(), fullgraph=True)(tn.ones(3))
+    scaled = tn.compile(lambda x: x * mask.sum().item())
+    with pytest.warns(UserWarning, match="runs as it is written"):
+        assert scaled(tn.ones(3)).tolist() == [2, 2, 2]
+    mask[1] = 1
+    assert scaled(tn.ones(3)).tolist() == [3, 3, 3]
+    assert "runs as it is written because" in scaled.guards()
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+def test_a_function_that_decides_by_a_value_runs_as_it_is_written():
+    weight = tn.ones(2, requires_grad=True)
+    count = tn.zeros(1)
+
+    @tn.compile
+    def step(x):
+        count.add_(1)
+        if x.sum() > 0:
+            (weight * x).sum().backward()
+            return x[int(x.argmax()) :]
+        return -x
+
+    assert step(tn.tensor([1.0, 3.0])).tolist() == [3]
+    assert step(tn.tensor([-1.0, -3.0])).tolist() == [1, 3]
+    assert step(tn.tensor([5.0, 3.0])).tolist() == [5, 3]
+    assert count.tolist() == [3] and weight.grad.tolist() == [6, 6]
 
 
 @pytest.mark.filterwarnings("ignore:compile")

@@ -119,6 +119,10 @@ class TraceError(TenfoldError, TypeError):
     """A traced function that asked for a value, which is not known while it is traced."""
 
 
+class ValueNeeded(TraceError):
+    """A traced function that asked for a value of a tensor."""
+
+
 class OutOfMemory(TenfoldError, MemoryError):
     """A device that has no room for the result."""
 

@@ -14,10 +14,12 @@ class OptimizedModule(Module):
     """A module that stands for another, `_orig_mod`, and runs its calls as compiled programs, one for each
     signature of its inputs. Whatever else it is asked for, or told, is the other's."""
 
-    def __init__(self, module: Module, dynamic: bool | None = None, mode: str | None = None):
+    def __init__(
+        self, module: Module, dynamic: bool | None = None, mode: str | None = None, fullgraph: bool = False
+    ):
         super().__init__()
         self._orig_mod = module
-        self._run = compiler.compile(module.__call__, dynamic=dynamic, mode=mode)
+        self._run = compiler.compile(module.__call__, fullgraph=fullgraph, dynamic=dynamic, mode=mode)
         self.training = module.training
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

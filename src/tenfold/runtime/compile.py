@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 from tenfold.base import dtypes
 from tenfold.base.devices import get_default_device
-from tenfold.base.errors import ArgumentError, TraceError
+from tenfold.base.errors import ArgumentError, TenfoldError, TraceError, ValueNeeded
 from tenfold.base.source import capture
+from tenfold.base.warning import warn
 from tenfold.engines import xla
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.calls import shares_memory
 from tenfold.runtime.counting import Room
-from tenfold.runtime.opened import OpenSpecialization, specialize, specialized
-from tenfold.runtime.recordings import Recorder
+from tenfold.runtime.opened import OpenSpecialization, specialize, specialized, why
+from tenfold.runtime.recordings import Recorder, UnknownSizes
 from tenfold.runtime.sizes import OpenPrograms
 from tenfold.runtime.specialization import OTHER, Specialization
 from tenfold.trace import tree
@@ -29,12 +30,17 @@ MAX_SIGNATURES = 512  # of a function: each number that it is given is another
 
 
 def compiled(
-    function: Callable[..., Any], tensor: type, dynamic: bool | None = None, steady: bool = False
+    function: Callable[..., Any],
+    tensor: type,
+    dynamic: bool | None = None,
+    steady: bool = False,
+    whole: bool = False,
 ) -> Callable[..., Any]:
     """The function as one that runs programs; `tensor` is the class of tensors, made from a Value. It has the
     programs as its `programs`. `dynamic` says whether sizes are open: none, all, or those that change;
-    `steady`, whether small inputs and results keep their places on a GPU."""
-    programs = Programs(function, tensor, dynamic, steady)
+    `steady`, whether small inputs and results keep their places on a GPU; `whole`, whether a function that
+    reads values is an error. Otherwise it runs as it is written."""
+    programs = Programs(function, tensor, dynamic, steady, whole)
     in_use = xla.in_use
 
     # A function and no object with `__call__`, which would take Python longer to call.
@@ -139,13 +145,21 @@ class Programs:
 
     __slots__ = (
         "__weakref__", "_open", "_recorded", "_tensor", "call", "function", "recent", "recompiled", "room",
-        "short", "steady",
+        "short", "steady", "unrecorded", "whole",
     )  # fmt: skip
 
     def __init__(
-        self, function: Callable[..., Any], tensor: type, dynamic: bool | None = None, steady: bool = False
+        self,
+        function: Callable[..., Any],
+        tensor: type,
+        dynamic: bool | None = None,
+        steady: bool = False,
+        whole: bool = False,
     ):
         _everyone.add(self)
+        self.whole = whole
+        # Why calls of a signature run as the function is written: it needs values that are not known before.
+        self.unrecorded: dict[Signature, str] = {}
         self.steady = steady
         self.function = function
         self.call: Callable[..., Any] = function  # the one that runs them
@@ -197,6 +211,8 @@ class Programs:
                 "arguments other than tensors must be hashable, since each value is compiled apart",
                 help="pass tensors for data, and numbers, strings or tuples for options",
             ).located("compile", capture()) from None
+        if variants is None and key in self.unrecorded:
+            return self.function(*args, **kwargs)
         variants = [] if variants is None else variants
         for i, recorded in enumerate(variants):
             result = recorded.run(given, tensor)
@@ -207,6 +223,12 @@ class Programs:
         else:
             try:
                 recorded, result = self._anew(key, args, kwargs, variants, given)
+            except (ValueNeeded, UnknownSizes) as error:
+                self.room.restore()
+                if self.whole:
+                    raise
+                self._leave(key, error)
+                return self.function(*args, **kwargs)
             except BaseException:
                 self.room.restore()
                 raise
@@ -217,6 +239,19 @@ class Programs:
                     del self._recorded[each]
         self._shorten(recorded, args, kwargs)
         return result
+
+    def _leave(self, key: Signature, error: TenfoldError) -> None:
+        """Note that calls like this one run as the function is written, and say so the first time."""
+        reason = why(error)
+        if not self.unrecorded:
+            name = getattr(self.function, "__qualname__", type(self.function).__name__)
+            warn(
+                f"compile: {name} is not one program, and runs as it is written: {reason}; compile it with "
+                "fullgraph=True to get an error instead"
+            )
+        if len(self.unrecorded) >= MAX_SIGNATURES:
+            self.unrecorded.clear()
+        self.unrecorded[key] = reason
 
     def _anew(
         self,
@@ -274,6 +309,8 @@ class Programs:
             tensors = ", ".join(str(type) for type, _ in signature.types) or "no tensors"
             for each in [each for each in variants if not each.of_open_arguments]:
                 lines += [f"for {tensors}:", *[f"    {guard}" for guard in each.described() or ["no guards"]]]
+        for reason in dict.fromkeys(self.unrecorded.values()):
+            lines += ["runs as it is written because", f"    {reason}"]
         for what, guards in self._open.described() if self._open is not None else ():
             lines += [f"{what}:", *[f"    {guard}" for guard in guards]]
         if self.recompiled:

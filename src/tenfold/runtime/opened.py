@@ -24,7 +24,13 @@ from tenfold.runtime.decisions import Proof, holds_throughout
 from tenfold.runtime.exact import EachSpecialization, Elsewhere, Exact
 from tenfold.runtime.plan import Plan
 from tenfold.runtime.ranges import Range, chosen, possible
-from tenfold.runtime.recordings import OpenDims, Recorder, require_alike, require_plain
+from tenfold.runtime.recordings import (
+    OpenDims,
+    Recorder,
+    UnknownSizes,
+    require_alike,
+    require_plain,
+)
 from tenfold.runtime.specialization import OTHER, Specialization, Wrap
 from tenfold.trace.graph import Value
 from tenfold.trace.lower import OPEN
@@ -51,10 +57,7 @@ def specialized(recorder: Recorder, plan: Plan) -> Specialization:
         try:
             _require_apart(recorder, plan, shapes)
         except UnsupportedError as refusal:
-            raise UnsupportedError(
-                f"the size of {first.what} depends on data, and cannot be open here: {why(refusal)}",
-                help=refusal.help,
-            ).located("compile", first.source) from None
+            raise UnknownSizes(plan.counts, why(refusal), refusal.help) from None
         warn(
             f"compile: the size of {first.what} depends on data, and the function is compiled apart for each "
             f"number of elements: {reason}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tenfold.base.errors import ShapeError, UnsupportedError
+from tenfold.base.errors import TenfoldError, UnsupportedError, ValueNeeded
 from tenfold.base.watched import Asked
 from tenfold.runtime import evaluate
 from tenfold.runtime.calls import record_call
@@ -90,26 +90,25 @@ class Recorder:
         counts = Counts(0, self.room)
         try:
             given, recording, dependencies = record_call(*self.call, counts=counts)
-        except ShapeError as error:
-            if counts.found:
-                error.help = _taken_for(counts.found)
+        except TenfoldError as error:
+            if counts.found and not isinstance(error, ValueNeeded):
+                raise UnknownSizes(counts.found) from error
             raise
         self.own = Plan(given, recording, dependencies.found(given, recording))
         return self.own
 
 
-def _taken_for(counts: Sequence[Count]) -> str:
-    """What the sizes in an error's message are that depend on data."""
-    if len(counts) == 1:
-        return (
-            f"{counts[0].size} stands for the size of {counts[0].what}, which depends on data: "
-            "call this outside of the compiled function"
+class UnknownSizes(UnsupportedError):
+    """A function that cannot be recorded unless sizes are known that depend on data."""
+
+    def __init__(self, counts: Sequence[Count], reason: str = "", help: Any = None):
+        first = counts[0]
+        super().__init__(
+            f"the size of {first.what} depends on data, and has to be known here"
+            + (f": {reason}" if reason else ""),
+            help=help or "use one mask for tensors that are to have equally many elements",
         )
-    sizes = " and ".join([str(each.size) for each in counts])
-    return (
-        f"{sizes} stand for sizes that depend on data, each of which is taken for another one: "
-        "use one mask for tensors that are to have equally many elements"
-    )
+        self.located("compile", first.source)
 
 
 def require_alike(first: Plan, other: Plan) -> dict[int, Any]:

@@ -45,9 +45,15 @@ def call(row: Row, values: Sequence[Any], counts: Counts, where: Any) -> Sequenc
     try:
         _, arguments = _abstract(values)
         bound = None if sized.bound is None else sized.bound(*row.bind_values(arguments))
-        return counts.take(key, tensors, bound, record, (row.python_name, where))
+        return counts.take(key, tensors, bound, record, (_told(row, where), where))
     except TenfoldError as error:
         raise graph.located(error, row, where, list(values)) from None
+
+
+def _told(row: Row, where: Any) -> str:
+    """What the user wrote that has such a size, as `x[mask]`; without the source, the name of the op."""
+    span = None if where is None else where.span()
+    return row.python_name.removesuffix("_numpy") if span is None else where.text[slice(*span)]
 
 
 def _abstract(values: Sequence[Any]) -> tuple[list[flat.Value], list[Any]]:

@@ -24,6 +24,7 @@ from tenfold.base.errors import (
     ShapeError,
     TraceError,
     UnknownName,
+    ValueNeeded,
     did_you_mean,
 )
 from tenfold.base.source import capture
@@ -508,7 +509,7 @@ def _flowing(value: Value, before: Value, where: Any) -> Value:
 
 def _refuse_value() -> NoReturn:
     what = "compile" if context.recorder is None else context.recorder.policy.what
-    raise TraceError(
+    raise ValueNeeded(
         f"the value of a traced tensor was asked for, but tenfold.{what} records f once, without data",
         help="use tn.where or tn.cond for a choice, tn.while_loop for a loop, or move this decision out of "
         "the " + ("compiled function" if what == "compile" else "function"),

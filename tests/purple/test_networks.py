@@ -31,7 +31,92 @@ OPTIMIZERS = {
     ),
     "(adam model :lr 0.05 :weight-decay 0.1)": lambda p: torch.optim.Adam(p, 0.05, weight_decay=0.1),
     "(adamw model :lr 0.05)": lambda p: torch.optim.AdamW(p, 0.05),
+    "(sgd model :lr 0.1 :momentum 0.9 :nesterov #t)": lambda p: torch.optim.SGD(
+        p, 0.1, momentum=0.9, nesterov=True
+    ),
+    "(sgd model :lr 0.1 :momentum 0.9 :dampening 0.5)": lambda p: torch.optim.SGD(
+        p, 0.1, momentum=0.9, dampening=0.5
+    ),
+    "(rmsprop model :weight-decay 0.1)": lambda p: torch.optim.RMSprop(p, weight_decay=0.1),
+    "(rmsprop model :momentum 0.9 :centered #t)": lambda p: torch.optim.RMSprop(
+        p, momentum=0.9, centered=True
+    ),
+    "(adagrad model :lr 0.1 :lr-decay 0.1)": lambda p: torch.optim.Adagrad(p, 0.1, lr_decay=0.1),
+    "(adadelta model :lr 0.5)": lambda p: torch.optim.Adadelta(p, 0.5),
+    "(adamax model :lr 0.02)": lambda p: torch.optim.Adamax(p, 0.02),
+    "(nadam model :lr 0.02)": lambda p: torch.optim.NAdam(p, 0.02),
+    "(radam model :lr 0.1)": lambda p: torch.optim.RAdam(p, 0.1),
+    "(rprop model)": lambda p: torch.optim.Rprop(p),
 }
+SCHEDULES = {
+    "(step-lr o 2)": lambda o: torch.optim.lr_scheduler.StepLR(o, 2),
+    "(multi-step-lr o '(2 4) :gamma 0.5)": lambda o: torch.optim.lr_scheduler.MultiStepLR(o, [2, 4], 0.5),
+    "(exponential-lr o 0.9)": lambda o: torch.optim.lr_scheduler.ExponentialLR(o, 0.9),
+    "(constant-lr o)": lambda o: torch.optim.lr_scheduler.ConstantLR(o),
+    "(linear-lr o)": lambda o: torch.optim.lr_scheduler.LinearLR(o),
+    "(polynomial-lr o :total 4 :power 2.0)": lambda o: torch.optim.lr_scheduler.PolynomialLR(o, 4, 2.0),
+    "(cosine-annealing-lr o 4)": lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 4),
+    "(lambda-lr o (lambda (steps) (/ 1 (+ 1 steps))))": lambda o: torch.optim.lr_scheduler.LambdaLR(
+        o, lambda steps: 1 / (1 + steps)
+    ),
+}
+OF_THE_TABLE = {
+    "(silu)": torch.nn.SiLU(),
+    "(leaky-relu :negative-slope 0.2)": torch.nn.LeakyReLU(0.2),
+    "(softplus :beta 2.0)": torch.nn.Softplus(2.0),
+    "(avg-pool1d 2)": torch.nn.AvgPool1d(2),
+    "(max-pool1d 3 :stride 1 :padding 1)": torch.nn.MaxPool1d(3, 1, 1),
+    "(group-norm 3 3)": torch.nn.GroupNorm(3, 3),
+    '(layer "huber" (lambda (x) (huber-loss x (* 3 x) :reduction (quote :sum))))': lambda x: (
+        torch.nn.functional.huber_loss(x, 3 * x, reduction="sum")
+    ),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_schedule_gives_pytorchs_learning_rates(schedule):
+    session = Session()
+    session.run_text(f"(define o (sgd (list (parameter (tensor 1.0))) :lr 0.5)) (define s {schedule})", "n")
+    reference = torch.optim.SGD([torch.ones(1, requires_grad=True)], 0.5)
+    scheduler = SCHEDULES[schedule](reference)
+    for _ in range(7):
+        assert session.run_text("(learning-rate o)", "n") == pytest.approx(scheduler.get_last_lr()[0])
+        session.run_text("(scheduler-step s)", "n")
+        reference.step()
+        scheduler.step()
+
+
+def test_layers_of_the_table_compute_what_pytorchs_do():
+    session = Session()
+    session.run_text("(define x (/ (tensor-reshape (tensor (iota 24 -12)) '(2 3 4)) 8.0))", "n")
+    x = (torch.arange(24.0) - 12).reshape(2, 3, 4) / 8
+    for layer, reference in OF_THE_TABLE.items():
+        made = session.run_text(f"(detach (forward {layer} x))", "n")
+        np.testing.assert_allclose(made.numpy(), reference(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_convolution_of_the_table_computes_what_pytorchs_does():
+    session = Session()
+    session.run_text("(define x (/ (tensor-reshape (tensor (iota 24 -12)) '(2 3 4)) 8.0))", "n")
+    session.run_text("(define c (conv1d 3 6 2 :stride 2 :padding 1 :groups 3))", "n")
+    reference = torch.nn.Conv1d(3, 6, 2, stride=2, padding=1, groups=3)
+    weights = tensors(session, "(parameters c)")
+    with torch.no_grad():
+        for parameter, made in zip(reference.parameters(), weights):
+            parameter.copy_(torch.from_numpy(np.array(made)))
+    x = (torch.arange(24.0) - 12).reshape(2, 3, 4) / 8
+    made = session.run_text("(detach (forward c x))", "n").numpy()
+    np.testing.assert_allclose(made, reference(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_batches_keep_rows_together():
+    session = Session()
+    shown = session.run_text(
+        "(map (lambda (b) (tensor->list (+ (first b) (second b))))"
+        " (batches (list (tensor (iota 7)) (tensor (iota 7 0 -1))) :size 3 :shuffle #t))",
+        "n",
+    )
+    assert [list(each) for each in shown] == [[0, 0, 0], [0, 0, 0], [0]]
 
 
 def tensors(session: Session, program: str) -> list[np.ndarray]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tenfold.purple import conditions, core, forms, quasi
+from tenfold.purple import conditions, core, forms, network_rows, quasi
 from tenfold.purple.core import Form, Place
 from tenfold.purple.definitions import DEFINITIONS
 from tenfold.purple.errors import PurpleError
@@ -40,6 +40,7 @@ PARTS = (
     "ports.purple",
     "reading.purple",
     "models.purple",
+    "training.purple",
     "gradients.purple",
     "checks.purple",
 )  # read as one text
@@ -49,6 +50,7 @@ PARTS = (
 def prelude_data() -> tuple[str, list[Datum]]:
     """The prelude's text and its data, which no one changes."""
     text = "\n".join(PRELUDE.with_name(name).read_text(encoding="utf-8") for name in PARTS)
+    text += "\n" + network_rows.definitions(text)
     return text, read(text, PRELUDE.name)
 
 

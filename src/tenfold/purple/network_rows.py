@@ -1,0 +1,107 @@
+"""The layers and losses of the library that no one wrote by hand: Purple made from the rows that every
+language over libtenfold reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenfold.capi.layers import LAYERS, REQUIRED, Layer
+from tenfold.purple.printing import write_text
+
+# Operators whose layers and losses `prelude.purple` has under shorter names.
+WRITTEN = {
+    "batch_norm", "cross_entropy_loss", "nll_loss_nd", "binary_cross_entropy_with_logits",
+}  # fmt: skip
+
+
+def definitions(defined: str) -> str:
+    """Definitions of the rows that a text does not define."""
+    rows = [
+        each for each in LAYERS if each.operator not in WRITTEN and f"(define ({name(each)}" not in defined
+    ]
+    return "\n".join(loss(each) if len(each.inputs) == 2 else layer(each) for each in rows)
+
+
+def name(row: Layer) -> str:
+    """`leaky-relu` for the layer of the operator leaky_relu."""
+    return purple(row.operator)
+
+
+def purple(word: str) -> str:
+    return word.replace("_", "-")
+
+
+def signature(row: Layer, inputs: str = "") -> str:
+    needed = [purple(each) for each, default in row.options.items() if default == REQUIRED]
+    given = [
+        f":{purple(each)} {literal(default)}" for each, default in row.options.items() if default != REQUIRED
+    ]
+    return f"({' '.join(filter(None, [name(row), inputs, *needed, *given]))})"
+
+
+def literal(value: Any) -> str:
+    if value is None:
+        return "nil"
+    return f"':{value}" if isinstance(value, str) else write_text(value)
+
+
+def loss(row: Layer) -> str:
+    call = f"(tensor-{name(row)} x target{arguments(row)})"
+    return f'(define {signature(row, "x target")} "The loss {name(row)} between x and a target." {call})'
+
+
+def layer(row: Layer) -> str:
+    call = f"(lambda (x) (tensor-{name(row)} x{arguments(row)}))"
+    parts = " ".join(purple(each) for each in row.parameters)
+    made = f'(layer "{name(row)}" {call}{" " * bool(parts)}{parts})'
+    if row.parameters:
+        first = sizes(next(iter(row.parameters.values())))
+        started = [f"({purple(each)} {start(row, each)})" for each in row.parameters]
+        made = f"(let* ((first-sizes {first}) {' '.join(started)}) {made})"
+    return f'(define {signature(row)} "The layer of the operator tensor-{name(row)}." {made})'
+
+
+def start(row: Layer, parameter: str) -> str:
+    """How a parameter begins; an option of its name says whether there is one."""
+    shape = sizes(row.parameters[parameter])
+    how = row.start[parameter]
+    begun = {
+        "uniform": f"(%uniform-parameter {shape} (%bound first-sizes))",
+        "normal": f"(parameter (%normal {shape}))",
+        "ones": f"(%filled-parameter {shape} 1.0)",
+        "zeros": f"(%filled-parameter {shape} 0.0)",
+    }[how]
+    return f"(if {purple(parameter)} {begun} nil)" if parameter in row.options else begun
+
+
+def sizes(shape: list[str]) -> str:
+    """Sizes: an option, a quotient `a/b`, or `a*n` for a number that stands n times."""
+    parts = []
+    for size in shape:
+        if "*" in size:
+            parts.append(spread(size))
+        elif "/" in size:
+            parts.append(f"(list (quotient {' '.join(map(purple, size.split('/')))}))")
+        else:
+            parts.append(f"(list {purple(size)})")
+    return parts[0] if len(parts) == 1 else f"(append {' '.join(parts)})"
+
+
+def spread(size: str) -> str:
+    option, _, count = size.partition("*")
+    return f"(%repeated {purple(option)} {count or 1})"
+
+
+def arguments(row: Layer) -> str:
+    """The operator's other arguments, by keyword."""
+    words = []
+    for argument, value in row.arguments.items():
+        if isinstance(value, str) and "*" in value:
+            given = spread(value)
+            option = value.partition("*")[0]
+            if row.options.get(option, REQUIRED) is None:  # nil: the operator's own default
+                given = f"(if {purple(option)} {given} nil)"
+        else:
+            given = purple(value) if isinstance(value, str) else literal(value)
+        words.append(f" :{purple(argument)} {given}")
+    return "".join(words)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.jit.mobile import _load_for_lite_interpreter
 
 from tests.bindings import learning
 from tests.bindings.r_process import ROOT, built_library, evaluate, library, run, start
@@ -89,6 +90,8 @@ def test_traced_functions_and_modules_are_called_saved_and_loaded(tmp_path: Path
     assert run(SCRIPTS / "script.R", tmp_path) == "fine"
     told = load_file(str(tmp_path / "net.safetensors"))
     torch.testing.assert_close(torch.jit.load(str(tmp_path / "net.pt"))(told["x"]), told["y"])
+    lite = _load_for_lite_interpreter(str(tmp_path / "net.ptl"))
+    torch.testing.assert_close(lite(told["x"]), told["y"])
 
 
 def test_gradients_flow_where_they_are_wanted() -> None:

@@ -55,3 +55,19 @@ def test_a_tensor_names_what_made_it(tn: Bridge) -> None:
     assert tn.tn_grad_fn_name(x, buffer, 64) == 0
     assert tn.tn_grad_fn_name(tn.call("exp", x), buffer, 64) == len("ExpBackward0")
     assert buffer.value == b"ExpBackward0"
+
+
+def test_the_graph_of_gradients_is_walked_by_positions(tn: Bridge) -> None:
+    x = tn.tensor([1.0], requires_grad=True)
+    y = tn.call("exp", tn.call("mul.Tensor", x, x))
+
+    def following(*path: int) -> list[str]:
+        buffer = ctypes.create_string_buffer(200)
+        assert tn.tn_grad_fn_next(y, (ctypes.c_int64 * len(path))(*path), len(path), buffer, 200) >= 0
+        return buffer.value.decode().splitlines()
+
+    assert following() == ["MulBackward0"]
+    assert following(0) == ["torch::autograd::AccumulateGrad"] * 2
+    assert following(0, 1) == []
+    with pytest.raises(IndexError, match="position 2 is out of range for 2 functions"):
+        following(0, 2)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.jit.mobile import _load_for_lite_interpreter
 
 from tenfold.base.errors import EngineError, TenfoldError, UnknownName
 from tests.capi.bridge import Bridge, Handle, handles
@@ -168,8 +169,12 @@ def test_what_is_saved_loads_again(tn: Bridge, saved: bytes, tmp_path: Path) -> 
             "norm.weight",
             "norm.bias",
         }
-    with pytest.raises(TenfoldError):
-        tn.tn_module_save(module, b"/nowhere/at/all.pt")
+    lite = tmp_path / "again.ptl"
+    tn.tn_module_save_for_mobile(module, str(lite).encode())
+    assert _load_for_lite_interpreter(str(lite)) is not None
+    for save in (tn.tn_module_save, tn.tn_module_save_for_mobile):
+        with pytest.raises(TenfoldError):
+            save(module, b"/nowhere/at/all.pt")
     tn.tn_module_free(module)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import ctypes
 import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
 from tenfold.capi import rt
 from tests.capi.bridge import built
@@ -67,6 +69,7 @@ CREATION = """
 
 int main() {
     std::printf("torch_available() = %s\\n", rt_torch_available() ? "true" : "false");
+    std::printf("torch_version() = %s\\n", rt_torch_version());
     const int64_t dims[] = {3, 4};
     int64_t zeros = rt_torch_tensor_zeros(dims, 2), count = 0;
     const int64_t *shape = rt_torch_torchtensor_shape(zeros, &count);
@@ -87,11 +90,24 @@ def test_a_standalone_program_is_linked_and_runs(tmp_path: Path) -> None:
     printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines() == [
         "torch_available() = true",
+        f"torch_version() = {torch.__version__.partition('+')[0]}",
         "1. Zeros tensor [3, 4]:",
         "   Shape: [3, 4]",
         "   Dimensions: 2D",
         "   Total elements: 12",
     ]
+
+
+def test_the_library_is_loaded_at_run_time() -> None:
+    library = ctypes.CDLL(str(rt.add(built().include, built().lib, "cc")))
+    for name in ("rt_torch_tensor_zeros", "rt_torch_torchtensor_ndim", "rt_torch_torchtensor_numel"):
+        getattr(library, name).restype = ctypes.c_int64
+    handle = ctypes.c_int64(library.rt_torch_tensor_zeros((ctypes.c_int64 * 2)(3, 3), ctypes.c_int64(2)))
+    try:
+        assert library.rt_torch_torchtensor_ndim(handle) == 2
+        assert library.rt_torch_torchtensor_numel(handle) == 9
+    finally:
+        library.rt_torch_torchtensor_free(handle)
 
 
 def test_the_symbols_are_in_the_library() -> None:

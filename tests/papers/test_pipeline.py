@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+import torch
 
 import tenfold as tp
 from tests.papers.conftest import lines
@@ -36,8 +37,19 @@ def test_the_trace_says_the_dtype_where_it_was_given():
     assert "t0 = aten.full(size=(2, 3), fill_value=0.5, dtype=float32)" in text
 
 
+@pytest.mark.parametrize(
+    "use", [torch.from_dlpack, lambda out: out.numpy(), repr, str, lambda out: out.eval()]
+)
+def test_a_tensor_is_evaluated_when_it_is_used(use):
+    out = program()
+    assert out.current().buffer is None
+    use(out)
+    assert out.current().buffer is not None
+
+
 def test_flat_ir_has_the_constant_and_its_broadcast():
-    title, constant, broadcast, tanh, *_ = lines(tp.show(program, stage="flat"))
+    title, constant, broadcast, tanh, outputs, output = lines(tp.show(program, stage="flat"))
+    assert outputs == "outputs:" and output.strip() == "t1: [shape=(2, 3), dtype=(float32), loc=(cpu)]"
     assert title == "==== Flat IR ===="
     assert constant.startswith("t_inter1: [shape=(), dtype=(float32), loc=(cpu)] = ConstantOp(value=0.5")
     assert broadcast.startswith("t0: [shape=(2, 3), dtype=(float32), loc=(cpu)] = BroadcastInDimOp(t_inter1")

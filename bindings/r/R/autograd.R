@@ -106,13 +106,20 @@ call_own_function <- function(forward, backward, given, parameters) {
   kept <- ctx$.kept
   saved <- vapply(kept, is_torch_tensor, TRUE)
   constants <- replace(kept, saved, list(NULL))
-  apart <- vapply(results, function(each) any(vapply(ctx$.apart, function(a) identical(a, each), TRUE)), TRUE)
-  rm(list = c(".kept", ".apart"), envir = ctx)
-  made <- .Call(C_tf_function, unname(given[tensors]), unname(results), unname(kept[saved]),
+  among <- function(marked) vapply(results, function(each) any(vapply(marked, function(a) same_tensor(a, each), TRUE)), TRUE)
+  apart <- among(ctx$.apart)
+  dirty <- among(ctx$.dirty)
+  rm(list = c(".kept", ".apart", ".dirty"), envir = ctx)
+  computed <- results
+  computed[dirty] <- lapply(results[dirty], function(each) torch_clone(torch_detach(each)))
+  made <- .Call(C_tf_function, unname(given[tensors]), unname(computed), unname(kept[saved]),
                 gradients_by(backward, ctx, constants, saved, names(given)[tensors]))
   made[apart] <- lapply(made[apart], torch_detach)
+  made[dirty] <- Map(torch_copy_, unname(results[dirty]), made[dirty]) # an input that was written has the result's history
   if (is_torch_tensor(found)) made[[1]] else structure(made, names = names(results))
 }
+
+same_tensor <- function(a, b) identical(.Call(C_tf_address, a), .Call(C_tf_address, b))
 
 # What libtorch calls for gradients. It sees no tensor of the call: the graph, which holds this, would hold itself.
 gradients_by <- function(backward, ctx, constants, saved, wanted) {
@@ -144,6 +151,7 @@ new_context <- function(needed, parameters) {
   ctx <- new.env(parent = emptyenv())
   ctx$.kept <- list()
   ctx$.apart <- list()
+  ctx$.dirty <- list()
   ctx$needs_input_grad <- lapply(structure(parameters, names = parameters), function(name) isTRUE(needed[[name]]))
   ctx$save_for_backward <- function(...) {
     ctx$.kept <- list(...)
@@ -153,6 +161,12 @@ new_context <- function(needed, parameters) {
     ctx$.apart <- list(...)
     invisible()
   }
-  ctx$mark_dirty <- function(...) refuse("a function with a gradient of its own does not write into its inputs: clone them")
+  ctx$mark_dirty <- function(...) {
+    for (each in list(...)) if (.Call(C_tf_is_leaf, each) && .Call(C_tf_requires_grad, each)) {
+      refuse("a leaf Variable that requires grad is being used in an in-place operation.", kind = "TORCH")
+    }
+    ctx$.dirty <- list(...)
+    invisible()
+  }
   ctx
 }

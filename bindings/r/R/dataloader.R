@@ -170,7 +170,7 @@ as_iterator <- function(x) {
 }
 
 # for (batch in enumerate(loader)): all batches, made beforehand.
-enumerate <- function(x) {
+enumerate <- function(x, ...) {
   warning(structure(class = c("deprecated", "warning", "condition"), list(call = sys.call(), message =
     "enumerate() makes all batches before the first is used: loop(for (batch in loader) ...) makes each when it is needed")))
   iter <- as_iterator(x)

@@ -85,7 +85,26 @@ cuda_amp_grad_scaler <- function(init_scale = 2^16, growth_factor = 2, backoff_f
 
 backends_mps_is_available <- function() FALSE
 
+backends_mps_synchronize <- function() refuse("this libtorch has no MPS", kind = "NOT_AVAILABLE")
+
 backends_cudnn_is_available <- function() cuda_is_available()
+
+# The device that "cuda" means, counted from 0.
+cuda_current_device <- function() {
+  if (!cuda_is_available()) refuse("CUDA is not available.", kind = "NOT_AVAILABLE")
+  torch_empty(0, device = "cuda")$device$index
+}
+
+# Past so many megabytes of tensors R collects what it no longer reaches; memory that is freed goes back at once.
+set_cpu_allocator_config <- function(threshold_call_gc = 4000L, cache_enabled = TRUE, cache_max_size_mb = threshold_call_gc,
+                                     cache_min_block_size = 1024L) {
+  invisible(.Call(C_tf_set_pressure, threshold_call_gc * 2^20))
+}
+
+cpu_cache_flush <- function() {
+  gc()
+  invisible()
+}
 
 cuda_get_rng_state <- function(device = "cuda") .Call(C_tf_generator_state, .Call(C_tf_default_generator, device))
 
@@ -98,12 +117,20 @@ torch_get_num_interop_threads <- function() .Call(C_tf_interop_threads, NULL)
 torch_set_num_interop_threads <- function(num_threads) invisible(.Call(C_tf_interop_threads, num_threads))
 
 # Libtorch comes with Python's package torch, and libtenfold is built against it: nothing is downloaded here.
-install_torch <- function(...) {
+install_torch <- function(reinstall = FALSE, ..., .inform_restart = TRUE) {
   if (torch_is_installed()) return(invisible(TRUE))
   refuse("libtorch is installed by Python: pip install tenfold[libtorch], then tenfold capi build", kind = "NOT_AVAILABLE")
 }
 
-install_torch_sitrep <- function() {
+install_torch_from_file <- install_torch
+
+torch_install_path <- function(check_writable = FALSE) {
+  library <- .Call(C_tf_torch_libraries)
+  if (is.null(library)) refuse("libtorch was not found", kind = "NOT_AVAILABLE")
+  dirname(dirname(normalizePath(library)))
+}
+
+install_torch_sitrep <- function(verbose = TRUE) {
   found <- tenfold_versions()
   cat("tenfold  ", found[["tenfold"]], "\nlibtorch ", if (is.na(found[["libtorch"]])) "not installed" else found[["libtorch"]],
       "\ncuda     ", if (torch_is_installed() && cuda_is_available()) cuda_device_count() else "none", "\n", sep = "")

@@ -66,7 +66,7 @@ plain <- function(x) {
   x
 }
 
-jit_load <- function(path, device = NULL) script_module(.Call(C_tf_module_load, path, device))
+jit_load <- function(path, device = NULL, ...) script_module(.Call(C_tf_module_load, path, device))
 
 # TorchScript from its source: unit$name(...) calls the function of that name.
 jit_compile <- function(source) script_module(.Call(C_tf_module_compile, paste(source, collapse = "\n")))
@@ -84,8 +84,11 @@ jit_unserialize <- function(obj) {
   jit_load(obj)
 }
 
-# What lite interpreters read; they read what jit_save writes, too.
-jit_save_for_mobile <- function(obj, path, ...) jit_save(obj, path)
+# A file with the bytecode that the lite interpreter of phones runs.
+jit_save_for_mobile <- function(obj, path, ...) {
+  .Call(C_tf_module_save_for_mobile, handle_of(obj), path)
+  invisible(path)
+}
 
 # A number by itself, which a vector of length 1 is here anyway.
 jit_scalar <- function(x) {
@@ -99,7 +102,32 @@ jit_ops <- structure(list(), class = "torch_ops")
 `$.torch_ops` <- function(x, name) {
   namespace <- attr(x, "namespace", exact = TRUE)
   if (is.null(namespace)) return(structure(list(), class = "torch_ops", namespace = name))
-  function(...) tenfold_call(paste0(namespace, "::", name), ...)
+  call <- function(...) call_overload(paste0(namespace, "::", name), list(...))
+  structure(call, class = "torch_op", name = paste0(namespace, "::", name))
+}
+
+# Calls the first overload of an operator that takes such arguments.
+call_overload <- function(name, arguments) {
+  refused <- NULL
+  for (each in c(name, setdiff(overloads_of(name), name))) {
+    result <- tryCatch(.Call(C_tf_call, each, arguments), tenfold_error = identity)
+    unfit <- inherits(result, "tenfold_error") && result$name %in% c("TN_ERROR_ARGUMENT", "TN_ERROR_TYPE", "TN_ERROR_NOT_FOUND")
+    if (!unfit) break
+    if (is.null(refused) || refused$name == "TN_ERROR_NOT_FOUND") refused <- result
+  }
+  if (inherits(result, "tenfold_error")) stop(if (unfit) refused else result)
+  result
+}
+
+overloads_of <- function(name) {
+  known <- .Call(C_tf_operator_names)
+  known[sub("[.].*$", "", known) == name]
+}
+
+print.torch_op <- function(x, ...) {
+  cat("<operator ", attr(x, "name"), ">\n", sep = "")
+  for (each in overloads_of(attr(x, "name"))) cat("  ", each, "\n", sep = "")
+  invisible(x)
 }
 
 print.torch_ops <- function(x, ...) {

@@ -26,7 +26,7 @@ linalg_inv_ex <- function(A, check_errors = FALSE) {
   named_results(torch_linalg_inv_ex(A, check_errors = check_errors), c("inverse", "info"))
 }
 
-linalg_lstsq <- function(A, B, rcond = NULL, driver = "gelsy") torch_linalg_lstsq(A, B, rcond, driver = driver)
+linalg_lstsq <- function(A, B, rcond = NULL, ..., driver = "gelsy") torch_linalg_lstsq(A, B, rcond, driver = driver)
 
 linalg_matrix_norm <- function(A, ord = "fro", dim = c(-2, -1), keepdim = FALSE, dtype = NULL) {
   torch_linalg_matrix_norm(A, ord, dim, keepdim, dtype = dtype)
@@ -58,7 +58,7 @@ linalg_slogdet <- function(A) torch_linalg_slogdet(A)
 
 linalg_solve <- function(A, B) torch_linalg_solve(A, B)
 
-linalg_solve_triangular <- function(A, B, upper, left = TRUE, unitriangular = FALSE) {
+linalg_solve_triangular <- function(A, B, ..., upper, left = TRUE, unitriangular = FALSE) {
   torch_linalg_solve_triangular(A, B, upper = upper, left = left, unitriangular = unitriangular)
 }
 

@@ -21,6 +21,46 @@ new_scheduler <- function(optimizer, rate, verbose = FALSE, at_step = function(s
   ), class = "lr_scheduler")
 }
 
+# A kind of scheduler of one's own: get_lr() gives the rates of self$last_epoch, from self$base_lrs and self$optimizer.
+# An `initialize` of its own calls super$initialize(optimizer, last_epoch, verbose).
+lr_scheduler <- function(classname = NULL, inherit = NULL, ..., parent_env = parent.frame()) {
+  layers <- layers_of(list(...), inherit, "lr_scheduler")
+  classname <- c(classname, attr(inherit, "classname"))
+  whole <- c(layers, list(scheduler_methods))
+  make <- function(arguments) {
+    self <- new.env(parent = emptyenv())
+    methods <- bound_methods(whole, list(self = self))
+    list2env(methods[setdiff(names(methods), "initialize")], self)
+    do.call(methods$initialize, arguments)
+    structure(self, class = c(classname, "lr_scheduler"))
+  }
+  structure(taking_arguments_of(initialize_of(whole), make), class = c(classname, "lr_scheduler_generator"),
+            layers = layers, classname = classname)
+}
+
+scheduler_methods <- list(
+  initialize = function(optimizer, last_epoch = -1, verbose = FALSE) {
+    if (!is_optimizer(optimizer)) refuse("a scheduler takes an optimizer", kind = "TYPE")
+    self$optimizer <- optimizer
+    self$base_lrs <- rates_of(optimizer)
+    self$last_epoch <- last_epoch
+    self$verbose <- verbose
+    self$step()
+  },
+  get_lr = function() refuse("a scheduler of one's own has a method get_lr()"),
+  step = function() {
+    self$last_epoch <- self$last_epoch + 1
+    set_lr(self$optimizer, self$get_lr(), self$verbose)
+    invisible()
+  },
+  get_last_lr = function() rates_of(self$optimizer),
+  state_dict = function() {
+    fields <- setdiff(ls(self, all.names = TRUE), c("optimizer", "verbose"))
+    Filter(Negate(is.function), mget(fields, self))
+  },
+  load_state_dict = function(state_dict) invisible(list2env(state_dict, self))
+)
+
 # The learning rate of each group.
 rates_of <- function(optimizer) vapply(optimizer$param_groups, function(group) as.numeric(group$lr), 0)
 

@@ -121,7 +121,7 @@ names.nn_module <- function(x, ...) {
 }
 
 # A module like another, with tensors of its own.
-clone_module <- function(module, deep = TRUE) {
+clone_module <- function(module, deep = TRUE, ..., replace_values = TRUE) {
   if (!is_nn_module(module)) refuse("clone_module takes a module", kind = "TYPE")
   if (!deep) return(module)
   made <- unserialize_with_tensors(serialize_with_tensors(module))

@@ -92,30 +92,52 @@ nn_multihead_attention <- nn_module(
   },
   forward = function(query, key, value, key_padding_mask = NULL, need_weights = TRUE, attn_mask = NULL,
                      avg_weights = TRUE) {
-    weights <- if (is.null(parts$in_proj_weight)) list(parts$q_proj_weight, parts$k_proj_weight, parts$v_proj_weight)
-               else torch_chunk(parts$in_proj_weight, 3, 1)
-    biases <- if (is.null(parts$in_proj_bias)) list(NULL, NULL, NULL) else torch_chunk(parts$in_proj_bias, 3)
-    given <- list(query, key, value)
-    if (!parts$batch_first) given <- lapply(given, torch_transpose, 1, 2)
-    # batch, head, place, element
-    heads <- lapply(1:3, function(i) {
-      projected <- torch_linear(given[[i]], weights[[i]], biases[[i]])
-      torch_transpose(torch_unflatten(projected, -1, c(parts$num_heads, -1)), 2, 3)
-    })
-    scores <- torch_matmul(heads[[1]] / sqrt(dim(heads[[1]])[4]), torch_transpose(heads[[2]], -2, -1))
-    if (!is.null(attn_mask)) {
-      if (length(dim(attn_mask)) == 3) attn_mask <- torch_unflatten(attn_mask, 1, c(-1, parts$num_heads))
-      scores <- masked_scores(scores, attn_mask)
-    }
-    if (!is.null(key_padding_mask)) {
-      scores <- masked_scores(scores, torch_unsqueeze(torch_unsqueeze(key_padding_mask, 2), 2))
-    }
-    attention <- nnf_dropout(torch_softmax(scores, -1), parts$dropout, parts$training)
-    found <- parts$out_proj(torch_flatten(torch_transpose(torch_matmul(attention, heads[[3]]), 2, 3), 3))
-    if (!parts$batch_first) found <- torch_transpose(found, 1, 2)
-    list(found, if (need_weights) if (avg_weights) torch_mean(attention, 2) else attention)
+    nnf_multi_head_attention_forward(
+      query, key, value, dim(parts$out_proj$weight)[1], parts$num_heads, parts$in_proj_weight, parts$in_proj_bias, NULL, NULL,
+      FALSE, parts$dropout, parts$out_proj$weight, parts$out_proj$bias, parts$training, key_padding_mask, need_weights,
+      attn_mask, avg_weights, is.null(parts$in_proj_weight), parts$q_proj_weight, parts$k_proj_weight, parts$v_proj_weight,
+      batch_first = parts$batch_first
+    )
   }
 )
+
+# Attention of several heads: what nn_multihead_attention computes with its weights.
+nnf_multi_head_attention_forward <- function(
+    query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p,
+    out_proj_weight, out_proj_bias, training = TRUE, key_padding_mask = NULL, need_weights = TRUE, attn_mask = NULL,
+    avg_weights = TRUE, use_separate_proj_weight = FALSE, q_proj_weight = NULL, k_proj_weight = NULL, v_proj_weight = NULL,
+    static_k = NULL, static_v = NULL, batch_first = FALSE) {
+  size <- utils::tail(dim(query), 1)
+  if (size != embed_dim_to_check) refuse("queries have ", size, " elements, not ", embed_dim_to_check)
+  if (!is.null(static_k) || !is.null(static_v)) refuse("static_k and static_v are not known here: pass them as key and value")
+  weights <- if (use_separate_proj_weight) list(q_proj_weight, k_proj_weight, v_proj_weight) else torch_chunk(in_proj_weight, 3, 1)
+  biases <- if (is.null(in_proj_bias)) list(NULL, NULL, NULL) else torch_chunk(in_proj_bias, 3)
+  given <- list(query, key, value)
+  if (!batch_first) given <- lapply(given, torch_transpose, 1, 2)
+  projected <- lapply(1:3, function(i) torch_linear(given[[i]], weights[[i]], biases[[i]]))
+  more <- list(NULL, bias_k, bias_v) # one more place, which every query sees
+  for (i in 2:3) {
+    if (!is.null(more[[i]])) projected[[i]] <- torch_cat(list(projected[[i]], more[[i]]$expand(c(dim(query)[if (batch_first) 1 else 2], 1, -1))), 2)
+    if (add_zero_attn) projected[[i]] <- nnf_pad(projected[[i]], c(0, 0, 0, 1))
+  }
+  # batch, head, place, element
+  heads <- lapply(projected, function(x) torch_transpose(torch_unflatten(x, -1, c(num_heads, -1)), 2, 3))
+  scores <- torch_matmul(heads[[1]] / sqrt(dim(heads[[1]])[4]), torch_transpose(heads[[2]], -2, -1))
+  added <- c(0, dim(scores)[4] - dim(given[[2]])[2])
+  widened <- function(mask) if (added[2] > 0) nnf_pad(mask, added) else mask
+  if (!is.null(attn_mask)) {
+    if (length(dim(attn_mask)) == 3) attn_mask <- torch_unflatten(attn_mask, 1, c(-1, num_heads))
+    scores <- masked_scores(scores, widened(attn_mask))
+  }
+  if (!is.null(key_padding_mask)) {
+    scores <- masked_scores(scores, torch_unsqueeze(torch_unsqueeze(widened(key_padding_mask), 2), 2))
+  }
+  attention <- nnf_dropout(torch_softmax(scores, -1), dropout_p, training)
+  found <- torch_flatten(torch_transpose(torch_matmul(attention, heads[[3]]), 2, 3), 3)
+  found <- torch_linear(found, out_proj_weight, out_proj_bias)
+  if (!batch_first) found <- torch_transpose(found, 1, 2)
+  list(found, if (need_weights) if (avg_weights) torch_mean(attention, 2) else attention)
+}
 
 # Scores without those that a mask of truths leaves out, or with those of a mask of numbers added.
 masked_scores <- function(scores, mask) {

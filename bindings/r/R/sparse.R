@@ -58,6 +58,8 @@ torch_per_channel_affine <- function() word("per_channel_affine", "torch_qscheme
 torch_per_tensor_symmetric <- function() word("per_tensor_symmetric", "torch_qscheme")
 torch_per_channel_symmetric <- function() word("per_channel_symmetric", "torch_qscheme")
 
+is_torch_qscheme <- function(x) inherits(x, "torch_qscheme")
+
 print.torch_qscheme <- function(x, ...) {
   cat("<torch_qscheme ", unclass(x), ">\n", sep = "")
   invisible(x)

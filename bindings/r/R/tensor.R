@@ -53,8 +53,9 @@ wanting_grad <- function(x, requires_grad) {
   if (requires_grad) .Call(C_tf_set_requires_grad, x, TRUE) else x
 }
 
-torch_empty_strided <- function(size, stride, dtype = NULL, device = NULL, requires_grad = FALSE) {
-  room <- torch_empty(if (all(size > 0)) sum((size - 1) * stride) + 1 else 0, dtype = dtype, device = device)
+torch_empty_strided <- function(size, stride, dtype = NULL, layout = NULL, device = NULL, requires_grad = FALSE, pin_memory = FALSE) {
+  if (!is.null(layout) && unclass(layout) != "strided") refuse("strides are those of a strided layout")
+  room <- torch_empty(if (all(size > 0)) sum((size - 1) * stride) + 1 else 0, dtype = dtype, device = device, pin_memory = pin_memory)
   wanting_grad(torch_as_strided(room, size, stride), requires_grad)
 }
 
@@ -337,7 +338,17 @@ tensor_methods <- list(
 # What made a tensor that gradients flow through, NULL for one that no operator made.
 grad_fn_of <- function(x) {
   name <- .Call(C_tf_grad_fn, x)
-  if (nzchar(name)) structure(list(name = name), class = "torch_grad_fn")
+  if (nzchar(name)) new_grad_fn(x, name, integer())
+}
+
+# A function of the graph of gradients: the one that a path of positions leads to from what made a tensor.
+new_grad_fn <- function(x, name, path) structure(list(name = name, of = x, path = path), class = "torch_grad_fn")
+
+`$.torch_grad_fn` <- function(x, name) {
+  x <- unclass(x)
+  if (name != "next_functions") return(x[[name]])
+  names <- strsplit(.Call(C_tf_grad_fn_next, x$of, x$path), "\n", fixed = TRUE)[[1]]
+  Map(function(name, at) if (nzchar(name)) new_grad_fn(x$of, name, c(x$path, at)), unname(names), seq_along(names), USE.NAMES = FALSE)
 }
 
 print.torch_grad_fn <- function(x, ...) {
@@ -408,4 +419,9 @@ newaxis <- structure(list(), class = "torch_newaxis")
     }
   }
   .Call(C_tf_index_put, x, environment(), value)
+}
+
+# Named dimensions are gone from libtorch: arguments for them are known by their error.
+refuse_names <- function(names) {
+  if (!is.null(names)) refuse("this libtorch has no named dimensions: give dimensions by number", kind = "NOT_AVAILABLE")
 }

@@ -66,9 +66,13 @@ describe_class <- function(x) paste0("an object of class '", class(x)[1], "'")
 
 is_torch_device <- function(x) inherits(x, "torch_device")
 
+# Devices that libtorch has words for, and that no tensor can be on here.
+elsewhere <- c("mps", "xpu", "hpu", "xla", "vulkan")
+
 torch_device <- function(type, index = NULL) {
   if (is_torch_device(type)) return(type)
   text <- if (is.null(index)) type else paste0(type, ":", index)
+  if (sub(":.*", "", text) %in% elsewhere) return(structure(list(text), class = "torch_device"))
   made <- .Call(C_tf_device, text)
   if (grepl("^cpu:", text)) made[[1]] <- text # which libtorch takes for cpu
   made

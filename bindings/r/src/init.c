@@ -160,12 +160,14 @@ extern SEXP tf_scope_begin(SEXP);
 extern SEXP tf_autocast_begin(SEXP, SEXP, SEXP);
 extern SEXP tf_default_dtype(SEXP);
 extern SEXP tf_grad_fn(SEXP);
+extern SEXP tf_grad_fn_next(SEXP, SEXP);
 extern SEXP tf_scope_end(SEXP);
 extern SEXP tf_grad_enabled(void);
 extern SEXP tf_index(SEXP, SEXP, SEXP);
 extern SEXP tf_index_put(SEXP, SEXP, SEXP);
 extern SEXP tf_stack(SEXP);
 extern SEXP tf_call(SEXP, SEXP);
+extern SEXP tf_operator_names(void);
 extern SEXP tf_module_call(SEXP, SEXP, SEXP);
 extern SEXP tf_trace_method(SEXP, SEXP, SEXP, SEXP, SEXP);
 extern SEXP tf_module_new(SEXP);
@@ -180,6 +182,7 @@ extern SEXP tf_store_condition(SEXP);
 extern SEXP tf_module_load(SEXP, SEXP);
 extern SEXP tf_module_compile(SEXP);
 extern SEXP tf_module_save(SEXP, SEXP);
+extern SEXP tf_module_save_for_mobile(SEXP, SEXP);
 extern SEXP tf_module_save_data(SEXP);
 extern SEXP tf_module_names(SEXP, SEXP);
 extern SEXP tf_module_attribute(SEXP, SEXP);
@@ -203,13 +206,13 @@ static const R_CallMethodDef written_methods[] = {
     ENTRY(tf_dtype_name, 1), ENTRY(tf_device, 1), ENTRY(tf_numel, 1), ENTRY(tf_item, 1), ENTRY(tf_to, 4),
     ENTRY(tf_address, 1), ENTRY(tf_is_same, 2), ENTRY(tf_is_contiguous, 1), ENTRY(tf_requires_grad, 1), ENTRY(tf_is_leaf, 1),
     ENTRY(tf_set_requires_grad, 2), ENTRY(tf_retain_grad, 1), ENTRY(tf_grad, 1), ENTRY(tf_set_grad, 2),
-    ENTRY(tf_backward, 4), ENTRY(tf_gradients, 6), ENTRY(tf_hook, 2), ENTRY(tf_function, 4), ENTRY(tf_scope_begin, 1), ENTRY(tf_autocast_begin, 3), ENTRY(tf_default_dtype, 1), ENTRY(tf_grad_fn, 1), ENTRY(tf_interop_threads, 1), ENTRY(tf_scope_end, 1),
+    ENTRY(tf_backward, 4), ENTRY(tf_gradients, 6), ENTRY(tf_hook, 2), ENTRY(tf_function, 4), ENTRY(tf_scope_begin, 1), ENTRY(tf_autocast_begin, 3), ENTRY(tf_default_dtype, 1), ENTRY(tf_grad_fn, 1), ENTRY(tf_grad_fn_next, 2), ENTRY(tf_interop_threads, 1), ENTRY(tf_scope_end, 1),
     ENTRY(tf_grad_enabled, 0), ENTRY(tf_index, 3), ENTRY(tf_index_put, 3), ENTRY(tf_stack, 1),
-    ENTRY(tf_call, 2), ENTRY(tf_module_call, 3), ENTRY(tf_trace_method, 5),
+    ENTRY(tf_call, 2), ENTRY(tf_operator_names, 0), ENTRY(tf_module_call, 3), ENTRY(tf_trace_method, 5),
     ENTRY(tf_module_new, 1), ENTRY(tf_module_set, 4), ENTRY(tf_module_add_child, 2), ENTRY(tf_module_child, 2),
     ENTRY(tf_module_arity, 2), ENTRY(tf_layout_name, 1), ENTRY(tf_torch_libraries, 0), ENTRY(tf_data_address, 1), ENTRY(tf_generator_seed, 1),
     ENTRY(tf_generator_set_seed, 2), ENTRY(tf_store_condition, 1),
-    ENTRY(tf_module_load, 2), ENTRY(tf_module_compile, 1), ENTRY(tf_module_save, 2), ENTRY(tf_module_save_data, 1), ENTRY(tf_module_names, 2),
+    ENTRY(tf_module_load, 2), ENTRY(tf_module_compile, 1), ENTRY(tf_module_save, 2), ENTRY(tf_module_save_for_mobile, 2), ENTRY(tf_module_save_data, 1), ENTRY(tf_module_names, 2),
     ENTRY(tf_module_attribute, 2), ENTRY(tf_module_train, 2), ENTRY(tf_module_is_training, 1),
     ENTRY(tf_module_to, 3), ENTRY(tf_module_text, 2), ENTRY(tf_optimizer, 4),
     ENTRY(tf_optimizer_step, 1), ENTRY(tf_optimizer_zero_grad, 1), ENTRY(tf_optimizer_get, 2),

@@ -97,6 +97,11 @@ SEXP tf_module_save(SEXP module, SEXP path) {
     return R_NilValue;
 }
 
+SEXP tf_module_save_for_mobile(SEXP module, SEXP path) {
+    check(tn_module_save_for_mobile(handle_of(module, MODULE), R_ExpandFileName(text_of(path))));
+    return R_NilValue;
+}
+
 /* The module's file as raw bytes. */
 SEXP tf_module_save_data(SEXP module) {
     SEXP bytes = PROTECT(give(tn_module_save_data(handle_of(module, MODULE))));

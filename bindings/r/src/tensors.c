@@ -347,6 +347,24 @@ static int64_t write_grad_fn(const void *tensor, char *buffer, int64_t size) { r
 
 SEXP tf_grad_fn(SEXP x) { return text_to_r(write_grad_fn, tensor_of(x)); }
 
+typedef struct path_in_graph {
+    const tn_tensor *from;
+    const int64_t *positions;
+    int64_t count;
+} path_in_graph;
+
+static int64_t write_next(const void *what, char *buffer, int64_t size) {
+    const path_in_graph *path = what;
+    return tn_grad_fn_next(path->from, path->positions, path->count, buffer, size);
+}
+
+/* The names of the next functions of gradients, one a line; positions count from 1. */
+SEXP tf_grad_fn_next(SEXP x, SEXP positions) {
+    path_in_graph path = {tensor_of(x), NULL, 0};
+    path.positions = ints_of(positions, 0, true, NULL, 0, &path.count);
+    return text_to_r(write_next, &path);
+}
+
 SEXP tf_scope_end(SEXP scope) {
     check(tn_scope_end((int64_t)Rf_asReal(scope)));
     return R_NilValue;

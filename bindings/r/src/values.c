@@ -291,5 +291,24 @@ static SEXP on_stack(SEXP arguments, SEXP handle, const char *name) {
 }
 
 SEXP tf_stack(SEXP list) { return on_stack(list, R_NilValue, NULL); } /* there and back */
+static int64_t write_schema(const void *op, char *buffer, int64_t size) { return tn_op_schema(op, buffer, size); }
+
+/* The names of all operators that libtorch knows, as in aten::add.Tensor. */
+SEXP tf_operator_names(void) {
+    int64_t count = tn_op_count();
+    if (count < 0) raise_last();
+    SEXP names = PROTECT(Rf_allocVector(STRSXP, count));
+    for (int64_t i = 0; i < count; i++) {
+        const tn_op *op = tn_op_at(i);
+        if (op == NULL) raise_last();
+        SEXP schema = PROTECT(text_to_r(write_schema, op));
+        const char *text = CHAR(STRING_ELT(schema, 0));
+        SET_STRING_ELT(names, i, Rf_mkCharLen(text, (int)strcspn(text, "(")));
+        UNPROTECT(1);
+    }
+    UNPROTECT(1);
+    return names;
+}
+
 SEXP tf_call(SEXP name, SEXP arguments) { return on_stack(arguments, R_NilValue, text_of(name)); }
 SEXP tf_module_call(SEXP module, SEXP method, SEXP arguments) { return on_stack(arguments, module, text_of(method)); }

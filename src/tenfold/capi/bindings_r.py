@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tenfold.capi import r_by_hand
 from tenfold.capi.describe import Enum, Function
+from tenfold.capi.r_literals import literal
 from tenfold.capi.r_places import counts_from_one, result_places
 from tenfold.ops.order import overloads_in_torch_order
 from tenfold.ops.pytorch_names import pytorch_names
@@ -76,6 +77,11 @@ class ROperator:
     def takes_sizes(self) -> bool:
         """Whether the sizes may be given one by one, as in torch_zeros(2, 3)."""
         return all([a.name for a in form.schema.positional] == ["size"] for form in self.forms)
+
+    @property
+    def takes_names(self) -> bool:
+        """Whether R's torch lets dimensions of what it makes be named; libtorch no longer does."""
+        return self.is_factory and self.arguments[0] == "size"
 
     @property
     def is_method(self) -> bool:
@@ -345,10 +351,33 @@ def signature_of(op: ROperator) -> str:
             shown.append("...")
         else:
             needed = all(_needs(form, place, name) for form in op.forms)
-            shown.append(name if needed else f"{name} = NULL")
+            shown.append(name if needed else f"{name} = {_default(op, name)}")
     if op.is_factory:
         shown.append("requires_grad = FALSE")
+    if op.takes_names:
+        shown.append("names = NULL")
     return ", ".join(shown)
+
+
+def _default(op: ROperator, name: str) -> str:
+    """What an argument is where R is not given it: NULL unless all overloads have it, with one default."""
+    arguments = [
+        dict(zip(argument_names(form), form.schema.arguments, strict=True)).get(name) for form in op.forms
+    ]
+    written = {_default_of(form.schema, a) for form, a in zip(op.forms, arguments, strict=True)}
+    return written.pop() if len(written) == 1 else "NULL"
+
+
+def _default_of(schema: Schema, argument: Argument | None) -> str:
+    if (
+        argument is None
+        or argument.default is MISSING
+        or argument.type.kind in ("ScalarType", "Layout", "MemoryFormat")
+    ):
+        return "NULL"
+    if argument.name == "reduction":
+        return f'"{("none", "mean", "sum")[argument.default]}"'
+    return literal(argument.default, counts_from_one(schema, argument)) or "NULL"
 
 
 def functional_signature(op: ROperator) -> str:
@@ -382,6 +411,8 @@ def _body(op: ROperator) -> str:
     if op.is_factory:
         given = ["placed(device)" if name == "device" else name for name in given]
     call = f".Call(C_op_{op.name}, {', '.join(given)})" if given else f".Call(C_op_{op.name})"
+    if op.takes_names:
+        return f"{{ refuse_names(names); wanting_grad({call}, requires_grad) }}"
     if op.is_factory:
         return f"wanting_grad({call}, requires_grad)"
     return f"invisible({call})" if op.name.endswith("_") and op.forms[0].schema.is_inplace else call

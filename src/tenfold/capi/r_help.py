@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tenfold.capi.bindings_r import ROperator, argument_names, functional_signature, signature_of
+from tenfold.capi.r_examples import example
 
 __all__ = ["help_page"]
 
@@ -26,6 +27,8 @@ def help_page(op: ROperator) -> str:
         arguments.append(("\\dots" if op.takes_sizes and name == "size" else name, told))
     if op.is_factory and not own:
         arguments.append(("requires_grad", "whether gradients are to be computed for it"))
+    if op.takes_names and not own:
+        arguments.append(("names", "refused: libtorch no longer has named dimensions"))
     items = "\n".join(f"\\item{{{name}}}{{\\code{{{_rd(text)}}}}}" for name, text in arguments)
     signature = signature_of(op).replace("...", "\\dots")
     usage = _wrapped(f"torch_{op.name}({signature})")
@@ -38,6 +41,8 @@ def help_page(op: ROperator) -> str:
         if op.in_place:
             items += "\n\\item{inplace}{whether the result is written into the input}"
     schemas = "\n".join(_rd(str(form.schema)) for form in op.forms)
+    shown = example(op)
+    examples = f"\\examples{{\n{shown}\n}}\n" if shown else ""
     return f"""\\name{{torch_{op.name}}}
 \\alias{{torch_{op.name}}}{alias}
 \\title{{{_rd(op.name)}}}
@@ -55,7 +60,7 @@ def help_page(op: ROperator) -> str:
 An argument that is \\code{{NULL}} has its default. Dimensions and positions count from 1.
 }}
 \\value{{What the schema gives: a tensor, a list of tensors, or a number.}}
-"""
+{examples}"""
 
 
 def _wrapped(usage: str) -> str:

@@ -146,3 +146,63 @@ behaves("an ignored class counts from one", local({
   target <- torch_tensor(rep(3L, 3))
   stopifnot(is.nan(nnf_cross_entropy(scores, target, ignore_index = 3)$item()), grepl("1 based", refused(nnf_cross_entropy(scores, target, ignore_index = 0))))
 }))
+
+behaves("the functions of gradients lead to those before them", local({
+  x <- torch_ones(2, requires_grad = TRUE)
+  sum <- (x * x)$sum()$grad_fn
+  product <- sum$next_functions[[1]]
+  stopifnot(sum$name == "SumBackward0", product$name == "MulBackward0", length(product$next_functions) == 2)
+  stopifnot(length(product$next_functions[[1]]$next_functions) == 0)
+}))
+
+behaves("a function with a gradient of its own may write into an input", local({
+  doubled <- autograd_function(
+    forward = function(ctx, a, b) {
+      ctx$mark_dirty(a)
+      list(a$add_(b), b + 2)
+    },
+    backward = function(ctx, ga, gb) list(a = ga, b = 3 * ga + gb)
+  )
+  x <- torch_tensor(2)
+  y <- torch_tensor(3, requires_grad = TRUE)
+  first <- doubled(x, y)[[1]]
+  stopifnot(as.numeric(x) == 5, x$requires_grad, as.numeric(first) == 5)
+  (x * 2)$backward()
+  stopifnot(as.numeric(y$grad) == 6, grepl("leaf", refused(doubled(y, y))))
+}))
+
+behaves("a kind of scheduler of one's own says its rates", local({
+  halving <- lr_scheduler("halving", get_lr = function() self$base_lrs / 2^self$last_epoch)
+  scaled <- lr_scheduler("scaled", inherit = halving, initialize = function(optimizer, factor, ...) {
+    self$factor <- factor
+    super$initialize(optimizer, ...)
+  }, get_lr = function() super$get_lr() * self$factor)
+  optimizer <- optim_sgd(list(torch_ones(1, requires_grad = TRUE)), lr = 1)
+  scheduler <- scaled(optimizer, 3)
+  scheduler$step()
+  stopifnot(optimizer$param_groups[[1]]$lr == 1.5, scheduler$state_dict()$last_epoch == 1, inherits(scheduler, "halving"))
+}))
+
+behaves("operators by name take the overload that fits", local({
+  out <- torch_zeros(2, 2)
+  jit_ops$aten$matmul(torch_ones(2, 2), torch_eye(2), out)
+  stopifnot(all(as_array(out) == 1), length(jit_ops$aten$split(torch_arange(0, 3), jit_scalar(2L), jit_scalar(0L))) == 2)
+  stopifnot(grepl("has no operator", refused(jit_ops$aten$nothing(1))), grepl("cannot be multiplied", refused(jit_ops$aten$matmul(torch_ones(2, 3), torch_ones(2, 3)))))
+}))
+
+behaves("named dimensions are refused in words", local({
+  stopifnot(grepl("no named dimensions", refused(torch_zeros(2, names = "rows"))), torch_device("mps")$type == "mps")
+}))
+
+behaves("defaults are those of the schemas, as R writes them", local({
+  stopifnot(identical(formals(torch_add)$alpha, 1L), identical(eval(formals(torch_conv2d)$stride), c(1L, 1L)), formals(torch_flatten)$start_dim == 1)
+}))
+
+behaves("attention is a function of its weights", local({
+  layer <- nn_multihead_attention(4, 2)
+  x <- torch_randn(3, 2, 4)
+  attend <- function(...) nnf_multi_head_attention_forward(
+    x, x, x, 4, 2, layer$in_proj_weight, layer$in_proj_bias, ..., layer$out_proj$weight, layer$out_proj$bias)
+  stopifnot(torch_allclose(attend(NULL, NULL, FALSE, 0)[[1]], layer(x, x, x)[[1]]))
+  stopifnot(all(dim(attend(torch_randn(1, 1, 4), torch_randn(1, 1, 4), TRUE, 0)[[2]]) == c(2, 3, 5)))
+}))

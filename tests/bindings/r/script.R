@@ -13,6 +13,7 @@ stopifnot(identical(names(r), c("s", "p")), identical(as.numeric(r$p), c(3, 8)),
 net <- nn_sequential(nn_linear(2, 3), nn_relu(), nn_linear(3, 1))
 x <- torch_randn(4, 2)
 jit_save(jit_trace(net, x), paste0(folder, "/net.pt"))
+jit_save_for_mobile(jit_trace(net, x), paste0(folder, "/net.ptl"))
 stopifnot(torch_equal(jit_unserialize(jit_serialize(jit_trace(net, x)))(x), net(x)))
 state <- lapply(m$state_dict(), function(each) each * 0 + 2)
 m$load_state_dict(state)

@@ -514,6 +514,11 @@ TN_API int tn_is_leaf(const tn_tensor *tensor);
 /** The name of what made a tensor that gradients flow through, such as "AddBackward0"; empty where none do.
  * @out buffer @optional buffer */
 TN_API int64_t tn_grad_fn_name(const tn_tensor *tensor, char *buffer, int64_t size);
+/** The names of the functions that gradients go to next, one a line: from what made the tensor, along a path of
+ * positions among such functions. A line is empty where no gradient goes on.
+ * @optional path @out buffer @optional buffer */
+TN_API int64_t tn_grad_fn_next(const tn_tensor *tensor, const int64_t *path, int64_t path_count, char *buffer,
+                               int64_t size);
 /** Collect the gradient of a tensor that is not a leaf, too. */
 TN_API tn_status tn_retain_grad(tn_tensor *tensor);
 /** Whether a gradient was collected for a tensor: 1 or 0. */
@@ -604,6 +609,8 @@ TN_API tn_module *tn_module_load(const char *path, const tn_device *device);
 TN_API tn_module *tn_module_load_data(const void *data, int64_t bytes, const tn_device *device);
 /** Save a module as a TorchScript file. */
 TN_API tn_status tn_module_save(const tn_module *module, const char *path);
+/** Save a module with the bytecode that PyTorch's lite interpreter, on phones, runs. */
+TN_API tn_status tn_module_save_for_mobile(const tn_module *module, const char *path);
 /** The TorchScript file of a module as a tensor of bytes. */
 TN_API tn_tensor *tn_module_save_data(const tn_module *module);
 /** Free a module. @consumes module @optional module */

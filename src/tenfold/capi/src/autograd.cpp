@@ -51,6 +51,25 @@ int64_t tn_grad_fn_name(const tn_tensor *tensor, char *buffer, int64_t size) {
     });
 }
 
+int64_t tn_grad_fn_next(const tn_tensor *tensor, const int64_t *path, int64_t path_count, char *buffer,
+                        int64_t size) {
+    return guarded("tn_grad_fn_next", int64_t{-1}, [&] {
+        auto function = Asked(tensor, "tensor")->grad_fn();
+        for (int64_t position : array(path, path_count, "path")) {
+            auto next = function ? function->next_edges() : torch::autograd::edge_list();
+            if (position < 0 || position >= static_cast<int64_t>(next.size()))
+                fail(TN_ERROR_INDEX, "position ", position, " is out of range for ", next.size(),
+                     " functions");
+            function = next[position].function;
+        }
+        std::string names;
+        if (function)
+            for (const auto &edge : function->next_edges())
+                names += (edge.function ? edge.function->name() : std::string()) + "\n";
+        return write_text(names, buffer, size);
+    });
+}
+
 int tn_is_leaf(const tn_tensor *tensor) {
     return guarded("tn_is_leaf", -1, [&] { return Asked(tensor, "tensor")->is_leaf() ? 1 : 0; });
 }

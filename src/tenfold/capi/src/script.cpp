@@ -105,6 +105,11 @@ tn_status tn_module_save(const tn_module *module, const char *path) {
     return guarded_status("tn_module_save", [&] { borrow(module, "module")->save(text(path, "path")); });
 }
 
+tn_status tn_module_save_for_mobile(const tn_module *module, const char *path) {
+    return guarded_status("tn_module_save_for_mobile",
+                          [&] { borrow(module, "module")->_save_for_mobile(text(path, "path")); });
+}
+
 tn_tensor *tn_module_save_data(const tn_module *module) {
     return guarded("tn_module_save_data", static_cast<tn_tensor *>(nullptr), [&] {
         std::ostringstream stream;

@@ -10,6 +10,7 @@ from tenfold.base.errors import ArgumentError, TenfoldError, TraceError
 from tenfold.base.source import capture
 from tenfold.exporting.building import WHAT, Builder, Scope
 from tenfold.exporting.calls import Call, by_row
+from tenfold.exporting.dialect import Dialect
 from tenfold.exporting.operands import Rendering, renderings
 from tenfold.exporting.ssa import SSAValue
 from tenfold.flat.ir import TensorType
@@ -20,33 +21,7 @@ from tenfold.tensor import Tensor
 from tenfold.trace import tree
 from tenfold.trace.record import Recorder
 
-__all__ = ["Function", "Operations", "Ops"]
-
-
-class Ops:
-    """The ops under a name: `module.aten.add.int(2, 3)`, or `module.aten.add(2, 3)` for the overload that
-    takes such operands."""
-
-    def __init__(self, builder: Operations, name: str):
-        self._builder, self._name = builder, name
-
-    def __getattr__(self, name: str) -> Ops:
-        ops = Ops(self._builder, f"{self._name}.{name}")
-        if name.startswith("__") and not overloads(f"torch.{ops._name}"):
-            raise AttributeError(name)  # a question of Python's own
-        return ops
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._builder.op(self._name, *args, **kwargs)
-
-    def __dir__(self) -> list[str]:
-        start = f"torch.{self._name}."
-        known = torch_dialect.operations()
-        return sorted({name.removeprefix(start).split(".")[0] for name in known if name.startswith(start)})
-
-    def __repr__(self) -> str:
-        names = overloads(f"torch.{self._name}")
-        return "\n".join([str(signature(name)) for name in names]) or f"<ops of torch.{self._name}>"
+__all__ = ["Function", "Operations"]
 
 
 class Function:
@@ -79,22 +54,12 @@ class Function:
         return f"<Function @{self.name}({', '.join(self.arguments)}) -> ({', '.join(self.results)})>"
 
 
-class Operations(Builder):
+class Operations(Builder, Dialect):
     """Ops by hand. What they give is a tensor where its type is known whole, else an `SSAValue`."""
 
     def __init__(self, recorder: Recorder, value_tensors: bool):
         super().__init__(recorder, value_tensors)
         self.verifier = Verifier(self.ir, self.context)
-
-    def __getattr__(self, name: str) -> Ops:
-        known = f"torch.{name}"
-        if name.startswith("_") or not any(
-            each == known or each.startswith(f"{known}.") for each in torch_dialect.operations()
-        ):
-            raise AttributeError(
-                f"a module has no attribute {name}, and the torch dialect no ops of that name"
-            )
-        return Ops(self, name)
 
     def mark(self) -> None:
         """Note that an op is made by hand."""

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import keyword
 import os
 import re
 import shutil
@@ -15,6 +16,8 @@ import setuptools
 
 import tenfold
 from tenfold.command import stubs
+from tenfold.command.stubs.dialect import dialect_text
+from tenfold.mlir import torch_dialect
 
 PACKAGE = Path(tenfold.__file__).parent
 USES = Path(__file__).with_name("uses.py")
@@ -32,8 +35,8 @@ def installed(tmp_path_factory):
     return folder
 
 
-def wrong_lines():
-    text = USES.read_text(encoding="utf-8").splitlines()
+def wrong_lines(uses=USES):
+    text = uses.read_text(encoding="utf-8").splitlines()
     return {i for i, line in enumerate(text, 1) if line.endswith("# wrong")}
 
 
@@ -41,6 +44,7 @@ def test_there_are_stubs_for_the_package_the_tensor_and_its_modules(installed):
     names = {str(each.relative_to(installed / "tenfold")) for each in installed.rglob("*.pyi")}
     assert names == {
         "__init__.pyi", "linalg.pyi", "fft.pyi", "special.pyi", "nn/functional.pyi", "tensor/tensor.pyi",
+        "exporting/dialect.pyi",
     }  # fmt: skip
     for each in installed.rglob("*.pyi"):
         ast.parse(each.read_text(encoding="utf-8"))
@@ -67,15 +71,27 @@ def test_stubs_are_written_where_pytorch_is_not_installed():
     assert "FloatStorage: _type[_Any]" in done.stdout
 
 
+def test_every_op_of_the_dialect_is_in_the_stub():
+    classes = {each.name for each in ast.parse(dialect_text()).body if isinstance(each, ast.ClassDef)}
+    names = [each.removeprefix("torch.").split(".") for each in torch_dialect.operations()]
+    lacking = [
+        each
+        for each in names
+        if not any(map(keyword.iskeyword, each)) and f"_ops_{'_'.join(each)}" not in classes
+    ]
+    assert len(names) > 800 and lacking == []
+
+
 def test_the_file_of_uses_has_two_hundred():
     typed = [line for line in USES.read_text(encoding="utf-8").splitlines() if re.match(r"\w+: .* = ", line)]
     assert len(typed) >= 200 and len(wrong_lines()) >= 70
 
 
 @pytest.mark.slow
-def test_mypy_finds_the_wrong_uses_and_no_others(installed):
+@pytest.mark.parametrize("uses", [USES, USES.with_name("dialect_uses.py")], ids=lambda path: path.stem)
+def test_mypy_finds_the_wrong_uses_and_no_others(uses, installed):
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--no-error-summary"]
-    command += ["--config-file=", "--cache-dir=/dev/null", str(USES)]
+    command += ["--config-file=", "--cache-dir=/dev/null", str(uses)]
     done = subprocess.run(
         command, env={**os.environ, "MYPYPATH": str(installed)}, capture_output=True, text=True
     )
@@ -84,7 +100,7 @@ def test_mypy_finds_the_wrong_uses_and_no_others(installed):
         for line in done.stdout.splitlines()
         if "uses.py" in line and ": error:" in line
     }
-    assert found == wrong_lines(), done.stdout
+    assert found == wrong_lines(uses), done.stdout
 
 
 @pytest.mark.slow

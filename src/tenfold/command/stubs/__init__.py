@@ -1,7 +1,8 @@
 """Stubs, for editors and type checkers: the table knows every signature, and these files tell them.
 
-`write(folder)` makes `.pyi` files for `tenfold`, `Tensor`, `nn.functional`, `linalg`, `fft` and `special`.
-They are made when the package is built and installed with it, so they are in no repository.
+`write(folder)` makes `.pyi` files for `tenfold`, `Tensor`, `nn.functional`, `linalg`, `fft` and `special`,
+and for the ops of the torch dialect that `module_context` builds. They are made when the package is built and
+installed with it, so they are in no repository.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tenfold.base.dtypes import DType
+from tenfold.command.stubs import dialect
 from tenfold.command.stubs.hints import PRELUDE, Hints
 from tenfold.ops.schema import Schema
 from tenfold.ops.signatures import overloads, result_class
@@ -36,6 +38,7 @@ _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 def write(folder: Path) -> list[Path]:
     """The stubs, under a folder that stands for the one which holds the package."""
     texts = {**{module: module_text(module) for module in MODULES}, CLASS: class_text()}
+    texts[dialect.MODULE] = dialect.dialect_text()
     paths = []
     for module, text in texts.items():
         inside = Path(*module.split("."))

@@ -61,6 +61,7 @@ def dialect_text() -> str:
     lines = [PRELUDE + _HEAD, *_classes(root, "", not known), "class Dialect:"]
     lines += [f"    {name}: _ops_{name}" for name in root.below]
     lines += ["    def op(self, name: _str, *args: _Any, **kwargs: _Any) -> _Any: ..."]
+    lines += [] if known else [_OPEN]
     return "\n".join(lines) + "\n"
 
 

@@ -62,14 +62,12 @@ def chosen(way: Way) -> Iterator[None]:
         tiers.setting.cache_clear()
 
 
-def compare(way: Way, kind: str, seeds: range) -> list[str]:
-    """What programs of these seeds do on Tenfold that they do not on PyTorch."""
-    found = []
+def compare(way: Way, kind: str, seeds: range) -> Iterator[str]:
+    """What programs of these seeds do on Tenfold that they do not on PyTorch, as it is found."""
     with chosen(way):
         for start in tn.progress(range(seeds.start, seeds.stop, way.together), kind):
             batch = range(start, min(start + way.together, seeds.stop))
-            found += differences([KINDS[kind](seed) for seed in batch], way.run)
-    return found
+            yield from differences([KINDS[kind](seed) for seed in batch], way.run)
 
 
 def main() -> int:
@@ -88,11 +86,12 @@ def main() -> int:
     differing = 0
     for engine in options.engine or WAYS:
         for kind in options.kind or KINDS:
-            found = compare(WAYS[engine], kind, range(options.seed, options.seed + options.count))
-            print(f"{engine:9} {kind:8} {options.count} programs, {len(found)} differ", flush=True)
-            for each in found:
-                print(each, end="\n\n", flush=True)
-            differing += len(found)
+            differ = 0
+            for told in compare(WAYS[engine], kind, range(options.seed, options.seed + options.count)):
+                print(told, end="\n\n", flush=True)
+                differ += 1
+            print(f"{engine:9} {kind:8} {options.count} programs, {differ} differ", flush=True)
+            differing += differ
     return 1 if differing else 0
 
 

@@ -74,7 +74,7 @@ fuzz: .venv/dev.stamp ## hostile inputs of every format that is read (FUZZ_COUNT
 ecosystem: .venv/dev.stamp ## run other packages' programs on Tenfold and PyTorch, and compare (ONLY="gpt2 timm")
 	@$(BIN)/python -m ecosystem $(ONLY)
 
-docs: .venv/dev.stamp build/bench.json build/long-runs.json ## build the site of docs/, with pictures of the last `make bench`, and check every link
+docs: .venv/dev.stamp build/bench.json build/long-runs.json build/explained.html ## build the site of docs/, with pictures of the last `make bench`, and check every link
 	@$(BIN)/python -m tools.docs
 	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "docs: build/docs/index.html"
@@ -84,7 +84,10 @@ build/bench.json: | .venv/dev.stamp
 	@$(BIN)/python -m benchmarks --repeats 5 --only record --only call --only step-xor --only step-mlp --json $@
 
 build/long-runs.json: | .venv/dev.stamp
-	@$(BIN)/python -m benchmarks.long_runs --programs 3000 --steps 10000 --json $@
+	@$(BIN)/python -m benchmarks.long_runs --programs 8000 --steps 10000 --json $@
+
+build/explained.html: examples/python/xor.py $(wildcard src/tenfold/explain/page/*) | .venv/dev.stamp
+	@mkdir -p build && $(BIN)/tenfold explain $< -o $@ >/dev/null
 
 clean: ## remove everything that these targets made
 	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tenfold.ops.table import TABLE
-from tools import performance, reference, site
+from tools import explained, performance, reference, site
 
 ROOT = Path(__file__).parent.parent
 
@@ -79,6 +79,13 @@ def test_the_page_of_performance_shows_the_last_runs(tmp_path, monkeypatch):
     assert names == {"bench-light.svg", "bench-dark.svg", "long-runs-light.svg", "long-runs-dark.svg"}
     assert "| `call` | a call | Tenfold 1 ms, JAX 2 ms | 0.50 x JAX |" in performance.ratios()
     assert 'src="pictures/long-runs-dark.svg#only-dark"' in performance.memory()
+
+
+def test_the_page_of_an_example_is_part_of_the_document_on_explaining(tmp_path, monkeypatch):
+    monkeypatch.setattr(explained, "PAGE", tmp_path / "explained.html")
+    assert "make docs" in explained.frame()
+    explained.PAGE.write_text("a page")
+    assert 'src="explained.html"' in explained.frame()
 
 
 @pytest.mark.slow

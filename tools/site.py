@@ -1,6 +1,6 @@
 """MkDocs' hooks: README and the other documents of the root become pages, links out of docs/ become text,
-marks are filled in, pictures of benchmarks are drawn, and the op reference is written from the table. Nothing
-of it is kept in the repository.
+marks are filled in, pictures of benchmarks are drawn, the page of an example is put in, and the op reference
+is written from the table. Nothing of it is kept in the repository.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tools import performance, reference
+from tools import explained, performance, reference
 from tools.docs import ROOT, with_generated
 
 # README.md is the front page; a link `[text](address)` of Markdown, code aside.
@@ -43,6 +43,8 @@ def on_files(files: Any, config: Any) -> Any:
     for path in performance.pictures(ROOT / "build" / performance.FOLDER):
         name = f"{performance.FOLDER}/{path.name}"
         files.append(File.generated(config, name, content=path.read_bytes()))
+    if explained.PAGE.exists():
+        files.append(File.generated(config, explained.PAGE.name, content=explained.PAGE.read_bytes()))
     for name, text in reference.pages().items():
         files.append(File.generated(config, f"ops/{name}.md", content=text))
     return files

@@ -1,7 +1,6 @@
 """Sparse tensors print, compute and give gradients as PyTorch's do."""
 
 import copy
-import io
 
 import numpy as np
 import pytest
@@ -182,8 +181,3 @@ def test_copies_and_buffers():
     twin = copy.deepcopy(module)
     twin.adjacency.mul_(2)
     assert module.adjacency.sum().item() == 11.0
-
-
-def test_saving_one_is_refused():
-    with pytest.raises(tn.ArgumentError, match="sparse"):
-        tn.save({"adjacency": matrix(tn)}, io.BytesIO())

@@ -125,3 +125,11 @@ def test_the_gradient_of_an_element_stored_in_parts_can_be_replaced():
         gradients.append(leaf.grad.to_dense().numpy())
     np.testing.assert_array_equal(*gradients)
     np.testing.assert_array_equal(gradients[0], [[0, 0, 8], [8, 0, 8]])
+
+
+def test_grad_of_a_sparse_leaf_is_what_backward_gives():
+    matrix = tn.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3)).requires_grad_()
+    (gradient,) = tn.autograd.grad((matrix @ tn.ones(3, 2)).sum(), matrix)
+    (matrix @ tn.ones(3, 2)).sum().backward()
+    assert gradient.layout == tn.sparse_coo
+    assert (gradient.to_dense() == matrix.grad.to_dense()).all()

@@ -10,6 +10,7 @@ from tenfold.autograd.grad_mode import no_grad, set_grad_mode
 from tenfold.autograd.sweep import Sweep, accumulate, finish_accumulation, survey
 from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
 from tenfold.base.hooks import GradientEdge, Noticed, RemovableHandle
+from tenfold.base.layouts import strided
 from tenfold.base.source import capture
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
@@ -81,7 +82,7 @@ def grad(
                 help="call requires_grad_()",
             )
     seeds = [None] * len(roots) if grad_outputs is None else _several(grad_outputs)
-    values = [each.current() for each in wanted]
+    values = [_differentiated(each).current() for each in wanted]
     retain = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         swept = _batched_sweep(roots, seeds, values, retain, create_graph)
@@ -101,8 +102,14 @@ def grad(
                 f"an input of {value.type} was not used to compute the outputs",
                 help="pass allow_unused=True to get None for it",
             )
-        results.append(result)
+        sparse = result is not None and each.layout != strided
+        results.append(each.gradient_of(result) if sparse else result)
     return tuple(results)
+
+
+def _differentiated(tensor: Any) -> Tensor:
+    """The tensor through which gradients flow: of a sparse one, its values."""
+    return tensor if tensor.layout == strided else tensor._held
 
 
 def _several(tensors: Any) -> list[Any]:

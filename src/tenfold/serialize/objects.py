@@ -18,6 +18,7 @@ from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, FormatError
 from tenfold.base.size import Size
+from tenfold.serialize import sparse
 from tenfold.serialize.storages import STORAGES, Placed, Places, Storage, finish_tensor, hosts, view_of
 from tenfold.serialize.unpickle import StorageKind
 from tenfold.tensor import Tensor, leaf
@@ -45,6 +46,8 @@ class Named:
 _REBUILD = {each: Named("torch._utils", each) for each in ("_rebuild_tensor_v2", "_rebuild_tensor_v3")}
 _PARAMETER = Named("torch._utils", "_rebuild_parameter")
 _OF_TYPE = Named("torch._tensor", "_rebuild_from_type_v2")
+_SPARSE = Named("torch._utils", sparse.REBUILD)
+_LAYOUT = Named("torch.serialization", "_get_layout")
 _HOOKS = Named("collections", "OrderedDict")
 
 
@@ -123,7 +126,9 @@ class Writer(_PythonPickler):
 
     def _tensor(self, obj: Tensor) -> tuple[Any, ...]:
         if obj.layout != "strided":
-            raise ArgumentError("a sparse tensor cannot be saved", help="save its indices, values and shape")
+            layout, arguments = sparse.described(obj)
+            parts = [each.detach() if isinstance(each, Tensor) else each for each in arguments]
+            return _SPARSE, (_Made(_LAYOUT, (layout,)), tuple(parts))
         typed = obj.dtype in _STORAGE_OF
         saved, offset, strides = self._place(obj)
         parameter = isinstance(obj, Parameter)
@@ -215,6 +220,8 @@ class Reader(pickle.Unpickler):
             "torch._utils._rebuild_parameter": self._parameter,
             "torch._utils._rebuild_parameter_with_state": self._parameter,
             "torch._tensor._rebuild_from_type_v2": self._of_type,
+            "torch._utils._rebuild_sparse_tensor": self._sparse,
+            "torch.serialization._get_layout": sparse.layout,
             "torch.device": Device,
             "torch.Size": Size,
             "torch.storage.UntypedStorage": StorageKind(None),
@@ -266,6 +273,9 @@ class Reader(pickle.Unpickler):
         made = Parameter(data, requires_grad)
         vars(made).update(state or {})
         return made
+
+    def _sparse(self, layout: Any, arguments: Any) -> Tensor:
+        return sparse.placed(layout, arguments, Tensor).finished(lambda part: part)
 
     def _of_type(self, func: Any, kind: Any, args: tuple[Any, ...], state: Any) -> Any:
         made = func(*args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError
 from tenfold.base.size import Size
+from tenfold.serialize import sparse
 from tenfold.serialize.safe import Tensors
 from tenfold.serialize.storages import STORAGES, Saved
 from tenfold.serialize.unpickle import MAX_DEPTH
@@ -36,12 +38,10 @@ def survey(obj: Any) -> list[Tensor]:
 
     def visit(item: Any, where: str, depth: int) -> None:
         if isinstance(item, Tensor):
-            if item.layout != "strided":
-                raise ArgumentError(
-                    f"a sparse tensor{f' at {where}' if where else ''} cannot be saved",
-                    help="save its indices, values and shape",
-                )
-            found[id(item)] = item
+            if item.layout == "strided":
+                found[id(item)] = item
+            else:
+                found.update({id(part): part for part in sparse.held_by(item)})
         elif _is_leaf(item) or id(item) in done:
             return
         elif id(item) in open_ or depth > MAX_DEPTH:
@@ -131,6 +131,8 @@ class Pickler:
             self.out += b"tR"
         elif isinstance(obj, Parameter):
             self.once(id(obj), lambda: self.parameter(obj))
+        elif isinstance(obj, Tensor) and obj.layout != "strided":
+            self.once(id(obj), lambda: self.sparse(obj))
         elif isinstance(obj, Tensor):
             self.once(id(obj), lambda: self.tensor(obj, obj.requires_grad))
         elif isinstance(obj, tuple):
@@ -214,6 +216,19 @@ class Pickler:
         self.write(parameter.requires_grad)
         self.reduce("collections OrderedDict")  # of hooks: none
         self.out += b"tR"
+
+    def sparse(self, tensor: Tensor) -> None:
+        layout, arguments = sparse.described(tensor)
+        self.name(f"torch._utils {sparse.REBUILD}")
+        self.out += b"("
+        self.reduce("torch.serialization _get_layout", layout)
+        self.out += b"("
+        for argument in arguments:
+            if isinstance(argument, Tensor):
+                self.once(("part", id(argument)), functools.partial(self.tensor, argument, False))
+            else:
+                self.write(argument)
+        self.out += b"ttR"
 
     def tensor(self, tensor: Tensor, requires_grad: bool) -> None:
         saved, dtype = self.places[id(tensor)], tensor.dtype

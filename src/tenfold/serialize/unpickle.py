@@ -17,6 +17,8 @@ from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import FormatError, TenfoldError
 from tenfold.base.size import Size
+from tenfold.serialize import sparse
+from tenfold.serialize.sparse import PlacedSparse
 from tenfold.serialize.storages import STORAGES, Placed, Storage
 
 MAX_DEPTH = 100
@@ -131,6 +133,10 @@ def _parameter(placed: Any, requires_grad: Any, hooks: Any) -> Placed:
     )
 
 
+def _sparse(layout: Any, arguments: Any) -> PlacedSparse:
+    return sparse.placed(layout, arguments, Placed)
+
+
 _BUILDERS: dict[str, Callable[..., Any]] = {
     "collections.OrderedDict": _ordered,
     "collections.Counter": _counter,
@@ -146,6 +152,8 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor_v2": _tensor,
     "torch._utils._rebuild_tensor_v3": _tensor_of_dtype,
     "torch._utils._rebuild_parameter": _parameter,
+    "torch._utils._rebuild_sparse_tensor": _sparse,
+    "torch.serialization._get_layout": sparse.layout,
 }
 _NAMES: dict[str, Any] = {name: Builder(name, build) for name, build in _BUILDERS.items()}
 _NAMES |= {f"torch.{name}": dtype for name, dtype in dtypes.BY_NAME.items()}
@@ -319,6 +327,8 @@ def tensors_in(item: Any) -> list[Placed]:
         kind = type(item)
         if kind is Placed:
             found[item] = None
+        elif kind is PlacedSparse:
+            found.update(dict.fromkeys(item.parts))
         elif kind in _HASHABLE or kind in (Size, set, Counter) or id(item) in done:
             return  # of the last two what is in them is
         elif kind not in (list, tuple, dict, OrderedDict):
@@ -344,10 +354,12 @@ def finished(item: Any, tensors: dict[Placed, Any]) -> Any:
         kind = type(item)
         if kind is Placed:
             return tensors[item]
-        if kind not in (list, tuple, dict, OrderedDict):
+        if kind not in (list, tuple, dict, OrderedDict, PlacedSparse):
             return item
         if id(item) not in made:
-            if issubclass(kind, dict):
+            if kind is PlacedSparse:
+                made[id(item)] = item.finished(tensors.__getitem__)
+            elif issubclass(kind, dict):
                 made[id(item)] = kind(zip(item, map(finish, item.values())))
             else:
                 made[id(item)] = kind(map(finish, item))

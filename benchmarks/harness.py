@@ -138,7 +138,7 @@ def printed_seconds(arguments: Sequence[str], environment: Mapping[str, str] = {
         settings = {**os.environ, **environment}
         command = [sys.executable, *arguments]
         run = subprocess.run(command, cwd=ROOT, env=settings, stdout=subprocess.PIPE, text=True, check=True)
-        return float(run.stdout)
+        return float(run.stdout.split()[-1])  # a library may say something before
 
     return sample
 

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # Top to bottom. A module imports from its own row and from the rows below. A name stands for tenfold/NAME.py
-# or the folder tenfold/NAME; "tenfold" is the package's front door, its own __init__.py.
+# or the folder tenfold/NAME, with a dot for a folder inside of one; "tenfold" is the front door, its
+# own __init__.py.
 LAYERS = (
     ("__main__", "command", "purple"),
     ("tenfold",),
     ("compat", "backends", "cuda", "explain", "testing", "accelerator", "hub"),
     ("fx",),
     ("overrides",),
-    ("generation", "jit"),
+    ("generation", "jit", "distributed.pipelining"),
     ("nn", "optim", "amp", "data", "utils", "func", "exporting", "signal"),
     ("distributed", "distributions"),
     ("compiler", "masked", "profiler", "quasirandom", "serialize", "sparse", "types"),
@@ -107,7 +108,8 @@ def find_modules(source_root: Path) -> Iterator[tuple[str, Path]]:
 def unit_of(module: str) -> str:
     """The name that stands in LAYERS for a module of ours: "flat" for tenfold.flat.grad."""
     parts = module.split(".")
-    return parts[1] if len(parts) > 1 else parts[0]
+    inner = ".".join(parts[1:3])
+    return inner if inner in HEIGHT else parts[1] if len(parts) > 1 else parts[0]
 
 
 def is_ours(module: str) -> bool:

@@ -48,6 +48,13 @@ class DeviceMesh:
         return tuple([self.root.axis(name) for name in self._names])
 
     @property
+    def whole(self) -> DeviceMesh:
+        """The mesh with all its dimensions."""
+        names = tuple([name for name, _ in self.root.axes])
+        named = None if all(name == f"dim{i}" for i, name in enumerate(names)) else names
+        return DeviceMesh(self.device_type, None, mesh_dim_names=named, _root=self.root, _names=names)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         return tuple([axis.size for axis in self.axes])
 

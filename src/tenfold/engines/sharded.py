@@ -190,8 +190,8 @@ class Executable(xla.Executable):
 
     __slots__ = ("exchange", "shardings")
 
-    def __init__(self, loaded: Any, results: Sequence[TensorType], mesh: Mesh, exchange: Any = None):
-        self.shardings = _result_shardings(loaded, results, mesh)
+    def __init__(self, loaded: Any, results: Sequence[TensorType], place: Partitioned, exchange: Any = None):
+        self.shardings = _result_shardings(loaded, results, place)
         handler, makers = xla.jaxlib().handler, []
         for type, sharding in zip(results, self.shardings, strict=True):
             placed = _placed(sharding)
@@ -208,13 +208,20 @@ class Executable(xla.Executable):
             raise xla.cluster.translate(error) from None
 
 
-def _result_shardings(loaded: Any, results: Sequence[TensorType], mesh: Mesh) -> list[Sharding]:
-    xc = xla.jaxlib().xc
-    given = loaded.get_output_shardings()
-    if given is None:
-        return [Sharding.replicated(mesh, each.rank) for each in results]
-    found = []
-    for proto, type in zip(given, results, strict=True):
+def _result_shardings(loaded: Any, results: Sequence[TensorType], place: Partitioned) -> list[Sharding]:
+    """How XLA shards the results: as it is told, where that is said in full. (Over an axis of one device, a
+    tensor that is split and one that is replicated look alike to XLA.)"""
+    xc, mesh = xla.jaxlib().xc, place.mesh
+    given = loaded.get_output_shardings() or [None] * len(results)
+    found: list[Sharding] = []
+    for i, (proto, type) in enumerate(zip(given, results, strict=True)):
+        told = place.results[i] if i < len(place.results) else None  # not of checks' verdict
+        if told is not None and told.whole is None and None not in told.dims:
+            found.append(told)
+            continue
+        if proto is None:
+            found.append(Sharding.replicated(mesh, type.rank))
+            continue
         tiled = xc.HloSharding.from_proto(proto)
         if tiled.is_replicated() or tiled.is_maximal():
             found.append(Sharding.replicated(mesh, type.rank))
@@ -263,7 +270,7 @@ def compile(module: stablehlo.Module, place: Partitioned) -> Executable:
         (loaded,) = aside(run)
     except Exception as error:
         raise xla.translate(error) from None
-    return Executable(loaded, module.results, mesh, exchange_of(loaded, module, mesh))
+    return Executable(loaded, module.results, place, exchange_of(loaded, module, mesh))
 
 
 def deserialize(data: bytes, module: stablehlo.Module, place: Partitioned) -> Executable:
@@ -274,7 +281,7 @@ def deserialize(data: bytes, module: stablehlo.Module, place: Partitioned) -> Ex
         loaded = xla.client(mesh.platform).client.deserialize_executable(data, devices, options)
     except Exception as error:
         raise xla.translate(error) from None
-    return Executable(loaded, module.results, mesh)
+    return Executable(loaded, module.results, place)
 
 
 def _options(module: stablehlo.Module, mesh: Mesh) -> Any:

@@ -154,7 +154,8 @@ def _axes(emitter: Any, value: Any) -> list[Axes] | None:
         function = owner.owner
         if "arg_attrs" in function.attributes:
             said = function.attributes["arg_attrs"][ir.BlockArgument(value).arg_number]
-            sharding = said.get("sdy.sharding", None)
+            if "sdy.sharding" in said:
+                sharding = said["sdy.sharding"]
     elif "sdy.sharding" in owner.attributes:
         place = ir.OpResult(value).result_number
         sharding = sdy.TensorShardingPerValueAttr(owner.attributes["sdy.sharding"]).shardings[place]

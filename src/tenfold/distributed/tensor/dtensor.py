@@ -157,9 +157,7 @@ def _known(tensor: Tensor) -> Sharding:
 
 def mesh_of(tensor: Tensor) -> DeviceMesh:
     root = tensor._value.device.mesh
-    names = tuple([name for name, _ in root.axes])
-    named = None if all(name == f"dim{i}" for i, name in enumerate(names)) else names
-    return DeviceMesh(root.platform, None, mesh_dim_names=named, _root=root, _names=names)
+    return DeviceMesh(root.platform, None, _root=root).whole
 
 
 def _placements(tensor: Tensor) -> tuple[Placement, ...]:

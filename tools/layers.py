@@ -48,13 +48,15 @@ DOORS = {
 LAZY = ("engines", "mlir", "capi")
 # Nothing below imports these, so an import in a function of theirs dodges no cycle: it saves start-up.
 FRONT = ("tenfold", "command", "compat")
-# What few programs need, and `import tenfold` would be slower for: a function may import it.
+# What few programs need, and `import tenfold` or `tenfold.nn` would be slower for: a function may import it.
 RARE = (
     "tenfold.autograd.checking",
     "tenfold.autograd.function",
     "tenfold.autograd.functional",
     "tenfold.base.notebooks",
     "tenfold.flat.vmap",
+    "tenfold.nn.parallel",
+    "tenfold.nn.sync_batch_norm",
 )
 # Loaded by `import tenfold` anyway, so there is nothing to gain by importing them late.
 ALWAYS_LOADED = ("numpy", "ml_dtypes")

@@ -1,12 +1,11 @@
 """`tenfold.nn`: neural networks, by the names of `torch.nn`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenfold.base.errors import unknown_name
 from tenfold.nn import functional, init, utils
 from tenfold.nn import modules as modules
 from tenfold.nn import optimized as optimized
-from tenfold.nn import parallel as parallel
 from tenfold.nn.activation import (
     CELU,
     ELU,
@@ -118,7 +117,6 @@ from tenfold.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
-from tenfold.nn.parallel import DataParallel
 from tenfold.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from tenfold.nn.parameter_containers import ParameterDict, ParameterList
 from tenfold.nn.pooling import (
@@ -156,7 +154,6 @@ from tenfold.nn.shuffling import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
-from tenfold.nn.sync_batch_norm import SyncBatchNorm
 from tenfold.nn.transformer import (
     Transformer,
     TransformerDecoder,
@@ -164,6 +161,11 @@ from tenfold.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+
+if TYPE_CHECKING:
+    from tenfold.nn import parallel as parallel
+    from tenfold.nn.parallel import DataParallel
+    from tenfold.nn.sync_batch_norm import SyncBatchNorm
 
 __all__ = [
     "CELU",
@@ -339,5 +341,17 @@ __all__ = [
 ]  # fmt: skip
 
 
+_LATE = ("DataParallel", "SyncBatchNorm", "parallel")
+
+
 def __getattr__(name: str) -> Any:
-    raise unknown_name("tenfold.nn", name, globals())
+    if name not in _LATE:
+        raise unknown_name("tenfold.nn", name, [*globals(), *_LATE])
+    # They need `tenfold.distributed`, which takes as long to import as all of the other layers.
+    import tenfold.nn.parallel as parallel
+    from tenfold.nn import sync_batch_norm
+
+    globals().update(
+        parallel=parallel, DataParallel=parallel.DataParallel, SyncBatchNorm=sync_batch_norm.SyncBatchNorm
+    )
+    return globals()[name]

@@ -167,6 +167,29 @@ def test_the_graph_has_a_box_for_each_node_and_lights_with_the_panes(browser, ex
     assert f"for {len(explanation.ops)} ops" in browser.find("#graph .bar").text
 
 
+CROSSED = """page.graph.edges.filter(({ from, to, path }) => {
+    const length = path.getTotalLength();
+    return Array.from({ length: 60 }, (_, i) => path.getPointAtLength((length * i) / 60)).some(({ x, y }) =>
+        page.graph.boxes.some((box) => box !== from && box !== to
+            && Math.abs(x - box.x) < box.width / 2 && y > box.y && y < box.y + BOX.height));
+}).length"""
+
+
+def test_edges_of_the_graph_run_beside_the_boxes_that_they_pass(browser, tmp_path):
+    def residual(x):
+        for _ in range(3):
+            x = x + tn.cat([x.relu(), x.sin(), x.cos()], 0).tanh()[:2]
+        return x
+
+    trace = record_call(residual, (tn.ones(2),), {}, tn.Tensor).recording.trace
+    explanation = drafted(trace, trace.device, "residual", compiled=False)()
+    explanation.save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    browser.click("#tab-graph")
+    assert browser.run("page.graph.edges.length") > len(explanation.nodes)
+    assert browser.run(CROSSED) == 0
+
+
 def test_dark_mode_follows_the_system_and_the_button(browser, explained):
     _, path = explained(programs.loop)
     brightness = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"

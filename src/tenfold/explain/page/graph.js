@@ -1,6 +1,7 @@
 // The Trace or FlatIR as a graph in layers: groups by module path open and close, the rest is drag and wheel.
 
 const BOX = { height: 38, gapX: 18, gapY: 34 };
+const BESIDE = 14, FAR = 900;  // how near an edge passes boxes, and how far out of its way it goes for them
 const WIDEST = 14;  // boxes in a row
 const SHOWN = 60;  // boxes that are drawn before groups start out closed
 
@@ -151,10 +152,10 @@ class GraphView {
 
   draw() {
     const { boxes, edges } = this.visible();
-    layOut(boxes, edges);
+    const rows = layOut(boxes, edges);
     this.boxes = boxes;
     const paths = edges.map((edge) => {
-      edge.path = svg("path", { d: curve(edge) });
+      edge.path = svg("path", { d: curve(edge, rows) });
       return edge.path;
     });
     this.edges = edges;
@@ -250,15 +251,24 @@ class GraphView {
   }
 }
 
-function curve({ from, to }) {
+// An edge that passes rows of boxes runs beside them, on the side that is nearer; where they are too wide for
+// that, behind them.
+function curve({ from, to }, rows) {
   const y1 = from.y + BOX.height, y2 = to.y, bend = Math.max(14, Math.abs(y2 - y1) / 2.4);
-  // An edge that passes many layers leans outwards, so that it does not run through the boxes between.
-  const layers = to.layer - from.layer;
-  const lean = layers > 1 ? Math.min(220, 80 + 12 * layers) * (from.x > 0 || (from.x === 0 && from.key > to.key) ? 1 : -1) : 0;
-  return `M${from.x} ${y1}C${from.x + lean} ${y1 + bend} ${to.x + lean} ${y2 - bend} ${to.x} ${y2}`;
+  const between = rows.filter((row) => row.y >= y1 && row.y < y2);
+  if (!between.length) return `M${from.x} ${y1}C${from.x} ${y1 + bend} ${to.x} ${y2 - bend} ${to.x} ${y2}`;
+  const left = Math.min(from.x, to.x, ...between.map((row) => row.left)) - BESIDE;
+  const right = Math.max(from.x, to.x, ...between.map((row) => row.right)) + BESIDE;
+  const way = (side) => Math.abs(from.x - side) + Math.abs(to.x - side);
+  const side = way(left) <= way(right) ? left : right;
+  if (way(side) > FAR) return `M${from.x} ${y1}C${from.x} ${y1 + bend} ${to.x} ${y2 - bend} ${to.x} ${y2}`;
+  const top = between[0].y, bottom = between.at(-1).y + BOX.height;
+  return `M${from.x} ${y1}C${from.x} ${top - 8} ${side} ${y1 + 8} ${side} ${top}`
+    + `V${bottom}C${side} ${y2 - 8} ${to.x} ${bottom + 8} ${to.x} ${y2}`;
 }
 
-// Layers by the longest way from an input, order within a layer by the neighbours' middle, then places.
+// Layers by the longest way from an input, order within a layer by the neighbours' middle, then places. Returns
+// how far each row reaches.
 function layOut(boxes, edges) {
   for (const box of boxes) Object.assign(box, { layer: 0, into: [], out: [], waiting: 0 });
   for (const edge of edges) { edge.to.into.push(edge.from); edge.from.out.push(edge.to); edge.to.waiting += 1; }
@@ -313,6 +323,11 @@ function layOut(boxes, edges) {
     y += BOX.height + BOX.gapY;
   }
   straighten(rows);
+  return rows.map((row) => ({
+    y: row[0].y,
+    left: Math.min(...row.map((box) => box.x - box.width / 2)),
+    right: Math.max(...row.map((box) => box.x + box.width / 2)),
+  }));
 }
 
 // A layer that is too wide to look at, in several rows.

@@ -11,7 +11,6 @@ import tenfold as tn
 from tenfold.base.errors import IndexOutOfRange, TenfoldError
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.executables import counting_compiles
-from tenfold.tensor import dispatch
 from tenfold.trace.collect import collect
 
 
@@ -94,16 +93,6 @@ def test_a_write_is_computed_with_the_next_evaluation():
     other.eval()
     assert x.current().buffer is not None
     assert x.tolist() == [1.0, 1.0, 1.0]
-
-
-def test_a_very_long_loop_is_computed_on_the_way(monkeypatch):
-    monkeypatch.setattr(dispatch, "MAX_DEPTH", 50)
-    x = tn.zeros(2).eval()
-    with counting_compiles() as compiles:
-        for _ in range(400):
-            x = x + 1
-        assert x.tolist() == [400.0, 400.0]
-    assert compiles <= 2
 
 
 def test_several_tensors_are_one_program():

@@ -25,6 +25,7 @@ from tenfold.ops.callee import OpCall
 from tenfold.ops.resolve import Resolver
 from tenfold.ops.table import LISTENERS, MEMORY, TABLE, Row, exact, find
 from tenfold.runtime import evaluate
+from tenfold.runtime.cutting import SHORT, is_due
 from tenfold.tensor import Tensor, generators, leaf, memory_formats, sized, symbolic
 from tenfold.tensor.documentation import Docstring, written
 from tenfold.tensor.overriding import CODES, hand_over, overriding
@@ -171,15 +172,10 @@ def _moved_on(state: Value) -> bool:
     return fragment.results[-1] not in fragment.params
 
 
-# A loop that never asks for a value would record without end: past this depth its values are computed on the
-# way. The pieces of such a loop are the same program, so it is compiled once.
-MAX_DEPTH = 5_000
-
-
 def _bound_depth(results: Sequence[Value]) -> None:
     """Compute the results of a node at the end of a long chain, unless a function is being recorded."""
     node = results[0].node if results else None
-    if node is not None and node.depth > MAX_DEPTH and context.recorder is None:
+    if node is not None and node.depth > SHORT and context.recorder is None and is_due(node):
         evaluate.evaluate(results)
 
 
@@ -318,7 +314,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
                 value = Value(callee.result_types[0], inputs[0].device, node)
                 if inputs[0].origin is not None or inputs[-1].origin is not None:
                     graph.track(node, (value,))
-                if node.depth > MAX_DEPTH:
+                if node.depth > SHORT:
                     _bound_depth((value,))
                 return Tensor(value)
         if context.asked is not None:

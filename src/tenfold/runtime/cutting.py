@@ -1,0 +1,64 @@
+"""Where a loop that nobody reads is cut. It would be recorded without end, so past some depth its values are
+computed on the way.
+
+A loop that repeats itself is cut after whole rounds. Then its pieces are the same program, which is compiled
+once, and however many rounds there are, that program is no longer. Values that gradients flow to are computed
+again by the gradient, so a loop of those is cut as late as can be.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from tenfold.trace.graph import Node
+
+SHORT = 500  # the depth past which a loop is cut where it repeats itself
+LONG = 5_000  # the depth past which anything is cut
+
+
+class _Rounds(threading.local):
+    depth = 0  # of one round of the loop that this thread records, 0 if it is not known to be one
+
+
+_rounds = _Rounds()
+
+
+def is_due(node: Node) -> bool:
+    """Whether the chain of nodes that ends with this one is to be computed now."""
+    depth = node.depth
+    if depth > LONG:
+        return True
+    if depth <= SHORT or node.spent is not None:
+        return False
+    if (depth - 1) % SHORT == 0:
+        _rounds.depth = _period(_chain(node))
+    return _rounds.depth > 0 and depth % _rounds.depth == 0
+
+
+def _chain(node: Node) -> list[int]:
+    """What the last nodes of the longest chain call, from this one back: half of those that are waiting. What
+    comes before a loop is no part of it."""
+    called = []
+    for _ in range(SHORT // 2):
+        called.append(node.callee.id)
+        waiting = [each.node for each in node.inputs if each.node is not None]
+        if not waiting:
+            break
+        node = max(waiting, key=lambda each: each.depth)
+    return called
+
+
+def _period(sequence: Sequence[Any]) -> int:
+    """After how many places a sequence repeats itself, at least once as a whole; 0 if it does not. By the
+    failure function of Knuth, Morris and Pratt."""
+    borders = [0] * len(sequence)
+    border = 0
+    for i in range(1, len(sequence)):
+        while border and sequence[i] != sequence[border]:
+            border = borders[border - 1]
+        border += sequence[i] == sequence[border]
+        borders[i] = border
+    period = len(sequence) - border
+    return period if 2 * period <= len(sequence) else 0

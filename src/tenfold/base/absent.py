@@ -48,8 +48,8 @@ ABSENT = (
         " torch.fx.passes torch.fx._utils torch.fx._compatibility torch.fx._pytree",
     ),
     Absent(
-        "nothing is computed with quantized tensors",
-        "use tenfold.quantize_per_tensor, fake_quantize_per_tensor_affine, or ops.quantized_decomposed",
+        "of quantization there are eager-mode stubs, observers, prepare and convert for linear layers",
+        "use those, quantize_per_tensor, fake_quantize_per_tensor_affine, or ops.quantized_decomposed",
         "torch.ao torch.quantization torch.nn.quantized torch.nn.qat torch.nn.intrinsic torch.nn.quantizable",
     ),
     Absent(

@@ -40,3 +40,8 @@ class qscheme(str):
 
 
 per_tensor_affine, per_channel_affine = qscheme("per_tensor_affine"), qscheme("per_channel_affine")
+# How an observer chooses zero points; the tensors that result are affine.
+per_tensor_symmetric, per_channel_symmetric = (
+    qscheme("per_tensor_symmetric"),
+    qscheme("per_channel_symmetric"),
+)

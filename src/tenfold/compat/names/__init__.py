@@ -32,7 +32,10 @@ QUANTIZED = """
     quantize_per_channel quantize_per_tensor _make_per_channel_quantized_tensor
     _make_per_tensor_quantized_tensor
 """.split()  # noqa: SIM905
-QUANTIZED_DTYPES = ("per_channel_affine", "per_tensor_affine", "qint32", "qint8", "qscheme", "quint8")
+QUANTIZED_DTYPES = """
+    per_channel_affine per_channel_symmetric per_tensor_affine per_tensor_symmetric qint32 qint8 qscheme
+    quint8
+""".split()  # noqa: SIM905
 
 CHECKS = """
     _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all

@@ -1,0 +1,311 @@
+"""`torch.ao.quantization` in eager mode: observers, `prepare` and `convert`.
+
+A model is prepared, shown data, and converted. Converted layers pass `QuantizedTensor`s on: integers with a
+scale and a zero point. A linear layer multiplies the integers and rounds once, as PyTorch's kernels do.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tenfold.base.errors import UnsupportedError, located
+from tenfold.base.quantized_dtypes import (
+    per_channel_affine,
+    per_channel_symmetric,
+    per_tensor_affine,
+    per_tensor_symmetric,
+    qint8,
+    quint8,
+)
+from tenfold.nn.activation import ReLU
+from tenfold.nn.dropout import Dropout
+from tenfold.nn.linear import Identity, Linear
+from tenfold.nn.module import Module
+from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
+from tenfold.tensor.interchange import from_numpy
+from tenfold.tensor.quantized import QuantizedTensor, quantize_per_channel, quantize_per_tensor
+
+__all__ = [
+    "DeQuantStub", "FloatFunctional", "MinMaxObserver", "PerChannelMinMaxObserver", "QConfig", "QuantStub",
+    "QuantWrapper", "convert", "default_observer", "default_qconfig", "default_weight_observer",
+    "get_default_qconfig", "prepare", "quantize",
+]  # fmt: skip
+
+_EPS = float(np.finfo(np.float32).eps)
+
+
+class MinMaxObserver(Module):
+    """Watches the smallest and the largest number that passes, and gives the scale that covers them."""
+
+    def __init__(
+        self, dtype: Any = quint8, qscheme: Any = per_tensor_affine, reduce_range: bool = False,
+        quant_min: int | None = None, quant_max: int | None = None, eps: float = _EPS, **options: Any,
+    ):  # fmt: skip
+        super().__init__()
+        low, high = dtype.bounds
+        if reduce_range:
+            low, high = low // 2, high // 2
+        self.dtype, self.qscheme, self.eps = dtype, qscheme, eps
+        self.quant_min = low if quant_min is None else quant_min
+        self.quant_max = high if quant_max is None else quant_max
+        self.min_val: Any = None
+        self.max_val: Any = None
+
+    @classmethod
+    def with_args(cls, **options: Any) -> Callable[..., MinMaxObserver]:
+        return functools.partial(cls, **options)
+
+    def forward(self, x: Tensor) -> Tensor:
+        low, high = self._extremes(x.detach().float())
+        self.min_val = low if self.min_val is None else np.minimum(self.min_val, low)
+        self.max_val = high if self.max_val is None else np.maximum(self.max_val, high)
+        return x
+
+    def _extremes(self, x: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        return x.min().numpy(), x.max().numpy()
+
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
+        """The scale and the zero point, one of each or one for each channel."""
+        if self.min_val is None:
+            return from_numpy(np.ones(1, np.float32)), from_numpy(np.zeros(1, np.int64))
+        low = np.minimum(np.atleast_1d(self.min_val), np.float32(0))
+        high = np.maximum(np.atleast_1d(self.max_val), np.float32(0))
+        steps = np.float32(self.quant_max - self.quant_min)
+        if self.qscheme in (per_tensor_symmetric, per_channel_symmetric):
+            scale = np.maximum(np.maximum(-low, high) / (steps / np.float32(2)), np.float32(self.eps))
+            middle = 128 if self.dtype is quint8 else 0
+            return from_numpy(scale), from_numpy(np.full(scale.shape, middle, np.int64))
+        scale = np.maximum((high - low) / steps, np.float32(self.eps))
+        zero_point = np.clip(self.quant_min - np.round(low / scale), self.quant_min, self.quant_max)
+        return from_numpy(scale), from_numpy(zero_point.astype(np.int64))
+
+
+class PerChannelMinMaxObserver(MinMaxObserver):
+    """As `MinMaxObserver`, for each place along a dimension apart."""
+
+    def __init__(
+        self, ch_axis: int = 0, dtype: Any = quint8, qscheme: Any = per_channel_affine, **options: Any
+    ):
+        super().__init__(dtype, qscheme, **options)
+        self.ch_axis = ch_axis
+
+    def _extremes(self, x: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        rest = tuple([axis for axis in range(x.ndim) if axis != self.ch_axis])
+        return x.amin(rest).numpy(), x.amax(rest).numpy()
+
+
+class QConfig(NamedTuple):
+    """The observers of a layer: what makes one for its results, and what for its weight."""
+
+    activation: Callable[..., Any]
+    weight: Callable[..., Any]
+
+
+default_observer = MinMaxObserver.with_args(quant_min=0, quant_max=127)
+default_weight_observer = MinMaxObserver.with_args(dtype=qint8, qscheme=per_tensor_symmetric)
+default_per_channel_weight_observer = PerChannelMinMaxObserver.with_args(
+    dtype=qint8, qscheme=per_channel_symmetric
+)
+default_qconfig = QConfig(default_observer, default_weight_observer)
+default_per_channel_qconfig = QConfig(default_observer, default_per_channel_weight_observer)
+
+
+def get_default_qconfig(backend: str = "x86", version: int = 0) -> QConfig:
+    """Refused: PyTorch's defaults for a kernel library observe histograms, which are not here."""
+    raise UnsupportedError(
+        "histogram observers are not there", help="use default_qconfig or default_per_channel_qconfig"
+    )
+
+
+class QuantStub(Identity):
+    """Where a model's input is quantized; it passes everything on until the model is converted."""
+
+    def __init__(self, qconfig: QConfig | None = None):
+        super().__init__()
+        if qconfig is not None:
+            self.qconfig = qconfig
+
+
+class DeQuantStub(Identity):
+    """Where a model's result becomes floating-point again; it passes everything on until then."""
+
+    def __init__(self, qconfig: Any = None):
+        super().__init__()
+
+
+class QuantWrapper(Module):
+    """A model with its input quantized and its result dequantized."""
+
+    def __init__(self, module: Module):
+        super().__init__()
+        self.quant, self.dequant, self.module = QuantStub(), DeQuantStub(), module
+        self.train(module.training)
+
+    def forward(self, x: Any) -> Any:
+        return self.dequant(self.module(self.quant(x)))
+
+
+class FloatFunctional(Module):
+    """Operations as a layer, so that their results can be observed."""
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        return x + y
+
+    def mul(self, x: Tensor, y: Tensor) -> Tensor:
+        return x * y
+
+    add_scalar, mul_scalar = add, mul
+
+    def cat(self, x: Any, dim: int = 0) -> Tensor:
+        return aten("cat")(x, dim)
+
+    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
+        return aten("relu")(x + y)
+
+    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
+        return x @ y
+
+
+# Converted layers
+
+
+class Quantize(Module):
+    """Rounds floating-point numbers to integers of a scale."""
+
+    def __init__(self, scale: Tensor, zero_point: Tensor, dtype: Any):
+        super().__init__()
+        self.register_buffer("scale", scale)
+        self.register_buffer("zero_point", zero_point)
+        self.dtype = dtype
+
+    def forward(self, x: Tensor) -> QuantizedTensor:
+        return quantize_per_tensor(x, self.scale, self.zero_point, self.dtype)
+
+
+class DeQuantize(Module):
+    """Gives the numbers that integers mean."""
+
+    def forward(self, x: QuantizedTensor) -> Tensor:
+        return x.dequantize()
+
+
+class QuantizedReLU(Module):
+    """max(x, 0) on integers, where 0 is the zero point."""
+
+    def forward(self, x: Any) -> Any:
+        if isinstance(x, Tensor):
+            return x.relu()
+        return QuantizedTensor(x.int_repr().clamp_min(x.q_zero_point()), x._scale, x._zero_point)
+
+
+class QuantizedLinear(Module):
+    """A linear layer on integers: products are summed exactly, then scaled and rounded once."""
+
+    def __init__(
+        self, weight: QuantizedTensor, bias: Tensor | None, scale: float, zero_point: int, dtype: Any
+    ):
+        super().__init__()
+        self._weight, self._bias = weight, bias
+        self.scale, self.zero_point, self.dtype = scale, zero_point, dtype
+
+    def weight(self) -> QuantizedTensor:
+        return self._weight
+
+    def bias(self) -> Tensor | None:
+        return self._bias
+
+    def forward(self, x: QuantizedTensor) -> QuantizedTensor:
+        scales, zeros = self._weight_parameters()
+        inputs = x.int_repr().double() - x.q_zero_point()
+        weights = self._weight.int_repr().double() - zeros.reshape((-1, 1))
+        total = inputs @ weights.T
+        factor = scales.float() * x.q_scale()
+        if self._bias is not None:
+            total = total + (self._bias.detach() / factor).round()
+        steps = (total.float() * (factor / self.scale)).round() + self.zero_point
+        low, high = self.dtype.bounds
+        integers = steps.clamp(low, high).to(self.dtype.storage)
+        return QuantizedTensor(integers, self.scale, self.zero_point)
+
+    def _weight_parameters(self) -> tuple[Tensor, Tensor]:
+        if self._weight.qscheme() == per_channel_affine:
+            return self._weight.q_per_channel_scales(), self._weight.q_per_channel_zero_points()
+        return (
+            from_numpy(np.full(1, self._weight.q_scale())),
+            from_numpy(np.full(1, self._weight.q_zero_point(), np.int64)),
+        )
+
+
+# From one to the other
+
+_OBSERVED = (QuantStub, Linear)
+
+
+@located
+def prepare(model: Module, inplace: bool = False, **options: Any) -> Module:
+    """A model whose stubs and linear layers observe their results, by the `qconfig` of the layer or of what
+    it lies in."""
+    model = model if inplace else copy.deepcopy(model)
+    _observe(model, None)
+    return model
+
+
+def _observe(module: Module, inherited: QConfig | None) -> None:
+    qconfig = getattr(module, "qconfig", inherited)
+    if qconfig is not None and isinstance(module, _OBSERVED):
+        module.qconfig = qconfig
+        observer = module.activation_post_process = qconfig.activation()
+        module._observing = module.register_forward_hook(lambda layer, given, result: observer(result))
+    for name, child in module.named_children():
+        if name != "activation_post_process":
+            _observe(child, qconfig)
+
+
+@located
+def convert(module: Module, mapping: Any = None, inplace: bool = False, **options: Any) -> Module:
+    """The model with the prepared layers on integers, by what their observers saw."""
+    module = module if inplace else copy.deepcopy(module)
+    for name, child in list(module.named_children()):
+        if name != "activation_post_process":
+            setattr(module, name, _converted(convert(child, mapping, inplace=True)))
+    return module
+
+
+def _converted(layer: Any) -> Module:
+    if isinstance(layer, DeQuantStub):
+        return DeQuantize()
+    if isinstance(layer, ReLU):
+        return QuantizedReLU()
+    if isinstance(layer, Dropout):
+        return Identity()
+    observer = getattr(layer, "activation_post_process", None)
+    if observer is None:
+        return layer
+    scale, zero_point = observer.calculate_qparams()
+    if isinstance(layer, QuantStub):
+        return Quantize(scale, zero_point, observer.dtype)
+    weights = layer.qconfig.weight()
+    weights(layer.weight)
+    steps, zeros = weights.calculate_qparams()
+    held = layer.weight.detach()
+    if isinstance(weights, PerChannelMinMaxObserver):
+        weight = quantize_per_channel(held, steps, zeros, weights.ch_axis, weights.dtype)
+    else:
+        weight = quantize_per_tensor(held, steps, zeros, weights.dtype)
+    return QuantizedLinear(weight, layer.bias, float(scale.item()), int(zero_point.item()), observer.dtype)
+
+
+@located
+def quantize(
+    model: Module, run_fn: Callable[..., Any], run_args: Any, mapping: Any = None, inplace: bool = False
+) -> Module:
+    """Prepare a model, run it on data by `run_fn(model, *run_args)`, and convert it."""
+    model = prepare(model.eval() if inplace else copy.deepcopy(model).eval(), inplace=True)
+    run_fn(model, *run_args)
+    return convert(model, mapping, inplace=True)

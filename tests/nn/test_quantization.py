@@ -1,0 +1,55 @@
+"""Eager-mode quantization: a converted model gives PyTorch's integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.ao.quantization
+
+import tenfold as tn
+from tenfold.nn import quantization
+
+RANDOM = np.random.RandomState(0)
+WEIGHTS = [RANDOM.randn(8, 16).astype("float32"), RANDOM.randn(8).astype("float32"),
+           RANDOM.randn(4, 8).astype("float32"), RANDOM.randn(4).astype("float32")]  # fmt: skip
+DATA = RANDOM.uniform(-1, 1, (32, 5, 16)).astype("float32")
+
+
+def converted(t, q, config):
+    """A small network, quantized by what it saw of the data."""
+    layers = t.nn.Linear(16, 8), t.nn.ReLU(), t.nn.Dropout(), t.nn.Linear(8, 4)
+    model = q.QuantWrapper(t.nn.Sequential(*layers))
+    with t.no_grad():
+        for parameter, value in zip(model.parameters(), WEIGHTS):
+            parameter.copy_(t.tensor(value))
+    model.eval()
+    model.qconfig = getattr(q, config)
+    prepared = q.prepare(model)
+    for batch in DATA:
+        prepared(t.tensor(batch))
+    return q.convert(prepared)
+
+
+@pytest.mark.parametrize("config", ["default_qconfig", "default_per_channel_qconfig"])
+def test_a_converted_model_gives_pytorchs_numbers(config):
+    ours, theirs = converted(tn, quantization, config), converted(torch, torch.ao.quantization, config)
+    for batch in DATA[:4]:
+        np.testing.assert_allclose(
+            ours(tn.tensor(batch)).numpy(), theirs(torch.tensor(batch)).numpy(), atol=1e-6
+        )
+    first, expected = ours.module[0], theirs.module[0]
+    assert first.zero_point == expected.zero_point
+    np.testing.assert_allclose(first.scale, expected.scale, rtol=1e-6)
+    np.testing.assert_array_equal(first.weight().int_repr().numpy(), expected.weight().int_repr().numpy())
+
+
+def test_stubs_pass_everything_on_until_then():
+    x = tn.tensor([0.3, -0.2])
+    assert quantization.QuantStub()(x) is x and quantization.DeQuantStub()(x) is x
+    assert (quantization.FloatFunctional().add_relu(x, x) == tn.tensor([0.6, 0.0])).all()
+
+
+def test_observers_that_are_not_there_are_refused():
+    with pytest.raises(tn.UnsupportedError, match="histogram"):
+        quantization.get_default_qconfig("x86")

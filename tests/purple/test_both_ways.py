@@ -168,6 +168,11 @@ el ABC 2   7 ab.. a""",
 01
 seq 5""",
     ),
+    "a keyword may be assigned to while a part of what it was is in use": (
+        "(define (parts :k (list 2 34)) (list (car k) (begin (set! k k) k) (begin (set! k (cdr k)) k)))"
+        "(print (parts) (parts :k '(1)))",
+        "(2 (2 34) (34)) (1 (1) ())",
+    ),
     "integer division and vectors in place": (
         r"""
 (letrec* ((a 1) (b (+ a 1))) (print b))

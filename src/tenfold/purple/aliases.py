@@ -27,7 +27,7 @@ def lent_by_owned(
         elif isinstance(each, ir.TailCall):  # which nothing can be released after
             others.update(arg for arg in each.args if isinstance(arg, Variable))
     outside = _outside_loops(function.body)
-    owners = {var for var in outside if len(definitions[var]) == 1} | set(function.all_params)
+    owners = {var for var in outside if len(definitions[var]) == 1} | _settled(function, definitions)
     owners = {var for var in owners if var.is_managed and var not in lent}
     needed = live_after_calls(function)
 
@@ -49,6 +49,25 @@ def lent_by_owned(
         if len(held) == len(found):
             return held
         found = set(held)
+
+
+def _settled(function: Function, definitions: Definitions) -> set[Variable]:
+    """The parameters that nothing assigns to, but for the default of a keyword that a call does not give."""
+    asks = {let.var: let.op.args[0] for lets in definitions.values() for let in lets if _asks(let)}
+    defaults: set[int] = set()
+    for each in ir.statements(function.body):
+        if isinstance(each, ir.If) and each.test in asks:
+            inside = ir.statements(each.then)
+            defaults |= {id(let) for let in inside if isinstance(let, Let) and let.var is asks[each.test]}
+    return {
+        param
+        for param in function.all_params
+        if all(id(let) in defaults for let in definitions.get(param, ()))
+    }
+
+
+def _asks(let: Let) -> bool:
+    return isinstance(let.op, ir.IsAbsent)
 
 
 def _looks(let: Let, writes: frozenset[str]) -> bool:

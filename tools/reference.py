@@ -4,6 +4,7 @@ signatures, schemas, engines, an example that runs, and what becomes of it at ev
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,16 +16,22 @@ from tenfold.command.listing import engines_of, kind_of, python_names
 from tenfold.ops.table import TABLE, Row
 from tenfold.tensor.documentation import example, signatures
 
+WIDTH = 76  # characters of a line of code on the page
 STAGES = (("Trace", "trace"), ("FlatIR", "flat"), ("StableHLO", "stablehlo"), ("torch dialect", "torch"))
 
 
 def pages() -> dict[str, str]:
     """The pages by their names, without their ending: one for each family, and `index`."""
     families: dict[str, dict[str, list[Row]]] = {}
-    for name, rows in sorted(TABLE.items()):
+    for name, rows in sorted(TABLE.items(), key=_place):
         families.setdefault(family(rows[0]), {})[name] = rows
     made = {name: _family(name, ops) for name, ops in sorted(families.items())}
     return {"index": _index(families), **made}
+
+
+def _place(entry: tuple[str, list[Row]]) -> tuple[bool, str]:
+    """By name, those that PyTorch keeps for itself last."""
+    return entry[0].startswith("_"), entry[0]
 
 
 def family(row: Row) -> str:
@@ -63,7 +70,7 @@ def _op(op: str, rows: Sequence[Row]) -> list[str]:
     names = python_names(row)
     method = not (names and names[0].startswith("tenfold."))
     called = row.name if method else row.python_name
-    written = [f"{called}{each}" for each in signatures(rows, method=method)]
+    written = [_wrapped(f"{called}{each}") for each in signatures(rows, method=method)]
     lines += ["```python", *written, "```", ""]
     lines += [f"- Python: {', '.join(f'`{each}`' for each in names) or 'through other functions'}"]
     lines += [f"- Schema: `{each.namespace}::{each.text.rpartition('::')[2]}`" for each in rows]
@@ -75,6 +82,13 @@ def _op(op: str, rows: Sequence[Row]) -> list[str]:
         lines += ["```python", "import tenfold as tn", "", f"{code}  # {types}", "```", ""]
         lines += _stages(code)
     return lines
+
+
+def _wrapped(signature: str) -> str:
+    """A signature in lines that fit the page."""
+    return textwrap.fill(
+        signature, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _callable(row: Row, method: bool) -> Any:

@@ -1,7 +1,7 @@
 """Tenfold, JAX, PyTorch eager and torch.compile on a GPU, each in its best form and in a process of its own.
 `python -m benchmarks.gpu` prints a table for each task: training GPT-2 124M in mixed precision (batch 16 x
-1024) and ResNet-50, and decoding GPT-2 with a cache of 1,024 tokens. `--profile` tells where Tenfold's time
-goes instead."""
+1024), ResNet-50 and a Llama-style model, decoding GPT-2 with a cache of 1,024 tokens, and reading a prompt.
+`--profile` tells where Tenfold's time goes instead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu import gpt2, jax_gpt2, resnet50
+from benchmarks.gpu import gpt2, jax_gpt2, llama, resnet50
 
 CONTENDERS = ("tenfold", "tenfold-lazy", "tenfold-loop", "jax", "torch.compile", "pytorch")
 TASKS = {
@@ -24,6 +24,8 @@ TASKS = {
     "resnet50": "ResNet-50, autocast, channels last, batch 128, ms a step",
     "decode": "GPT-2 decoding, bf16, batch 1, cache of 1,024, ms a token",
     "decode-32": "GPT-2 decoding, bf16, batch 32, cache of 1,024, ms a token",
+    "llama": "Llama-style 1.1B, autocast, checkpointed layers, batch 4 x 2048, ms a step",
+    "prefill": "Llama-style 1.1B, bf16, a prompt of 2,048 tokens, ms",
 }
 EXAMPLE = "example:\n  python -m benchmarks.gpu --task gpt2 --only tenfold --only torch.compile --steps 20\n"
 
@@ -33,12 +35,12 @@ def contender(task: str, name: str) -> Callable[[], Any] | None:
     decodes = task.startswith("decode")
     batch = 32 if task == "decode-32" else 1
     if name == "jax":
-        if task == "resnet50":
+        if task in ("resnet50", "llama", "prefill"):
             return None
         return jax_gpt2.decoding(batch, 1024) if decodes else jax_gpt2.training(16, 1024, "cudnn")
     if name == "tenfold-loop" and not decodes:
         return None
-    wraps = _wraps(name, decodes)
+    wraps = _wraps(name, decodes or task == "prefill")
     if wraps is None:
         return None
     module, wrap = wraps
@@ -48,6 +50,10 @@ def contender(task: str, name: str) -> Callable[[], Any] | None:
         return gpt2.decoding(module, batch, 1024, wrap)
     if task == "resnet50":
         return resnet50.training(module, 128, wrap)
+    if task == "llama":
+        return llama.training(module, 4, 2048, wrap)
+    if task == "prefill":
+        return llama.reading(module, 2048, wrap)
     return gpt2.training(module, 16, 1024, wrap)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.gpu import gpt2, resnet50
+from benchmarks.gpu import gpt2, llama, resnet50
 
 # An H200 as XLA's compiler knows it (xla.GpuTargetConfigProto).
 H200 = """
@@ -156,6 +156,10 @@ def task_of(name: str, batch: int | None) -> Callable[[], Any]:
     wrap = lambda step, losses=None: tenfold.compile(step)
     if name == "resnet50":
         return resnet50.training(tenfold, batch or 128, wrap)
+    if name == "llama":
+        return llama.training(tenfold, batch or 4, 2048, wrap)
+    if name == "prefill":
+        return llama.reading(tenfold, 2048, wrap)
     if name == "decode":
         return gpt2.decoding(tenfold, batch or 1, 1024, wrap)
     return gpt2.training(tenfold, batch or 16, 1024, wrap)
@@ -168,14 +172,16 @@ def option(text: str) -> tuple[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.offline", description=__doc__)
-    parser.add_argument("--task", choices=("gpt2", "resnet50", "decode"), default="gpt2")
-    parser.add_argument("--layers", type=int, default=gpt2.LAYERS, help="of GPT-2; fewer compile sooner")
+    parser.add_argument("--task", choices=("gpt2", "resnet50", "decode", "llama", "prefill"), default="gpt2")
+    parser.add_argument(
+        "--layers", type=int, default=gpt2.LAYERS, help="of a transformer; fewer compile sooner"
+    )
     parser.add_argument("--batch", type=int, help="by default as in benchmarks.gpu")
     parser.add_argument("--rows", type=int, default=20, help="kernels to list, those of most traffic first")
     parser.add_argument("--option", type=option, action="append", default=[], help="XLA's: name=value")
     parser.add_argument("--hlo", help="a file for the compiled module")
     given = parser.parse_args()
-    gpt2.LAYERS = given.layers
+    gpt2.LAYERS = llama.LAYERS = given.layers
     os.environ["TENFOLD_CACHE_DIR"] = ""  # what the CPU stands in for is not for other runs
 
     def done(hlo: str, memory: Any) -> None:

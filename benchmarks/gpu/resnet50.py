@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.gpu.steps import stepping
-
-SOURCE = Path(__file__).parent.parent.parent / "examples" / "models" / "resnet.py"
+from benchmarks.gpu.steps import example, stepping
 
 
 def training(module: Any, batch: int, wrap: Callable[..., Any]) -> Callable[[], Any]:
     """A step of training. `wrap(step, losses)` compiles the step, or the loss in the dict `losses` alone."""
-    names: dict[str, Any] = {"__name__": "resnet"}
-    text = re.sub(
-        r"^(import|from) tenfold\b", rf"\1 {module.__name__}", SOURCE.read_text(), flags=re.MULTILINE
-    )
-    exec(compile(text, str(SOURCE), "exec"), names)
     module.manual_seed(0)
-    model = names["resnet50"]().to(device="cuda", memory_format=module.channels_last)
+    model = example("resnet.py", module)["resnet50"]().to(device="cuda", memory_format=module.channels_last)
     optimizer = module.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     generator = np.random.default_rng(0)
     images = module.tensor(generator.normal(size=(batch, 3, 224, 224)).astype(np.float32))

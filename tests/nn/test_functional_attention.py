@@ -174,3 +174,16 @@ def test_whichever_kernel_is_named_attention_is_the_same() -> None:
             assert (tn.nn.functional.scaled_dot_product_attention(x, x, x) == expected).all()
     with pytest.raises(tn.ArgumentError, match="takes an SDPBackend"), tn.nn.attention.sdpa_kernel(["math"]):
         pass
+
+
+def test_shared_heads_of_half_precision_give_what_pytorch_gives():
+    random = np.random.default_rng(0)
+    q, k, v = (random.normal(size=(2, heads, 5, 8)).astype(np.float32) for heads in (6, 2, 2))
+    results = []
+    for module in (tn, torch):
+        inputs = [module.tensor(x).to(module.bfloat16).requires_grad_() for x in (q, k, v)]
+        out = module.nn.functional.scaled_dot_product_attention(*inputs, is_causal=True, enable_gqa=True)
+        gradients = module.autograd.grad(out.float().square().sum(), inputs)
+        results.append([x.detach().float().numpy() for x in (out, *gradients)])
+    for ours, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0.05, atol=0.05)

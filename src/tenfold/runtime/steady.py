@@ -59,8 +59,9 @@ class Steady:
         self._places: list[Any] | None = None  # of results
         self._copied = _copies(self._types, device, into=self._types) if self._types else None
         self._given: list[list[Any]] = []  # the last results, whose memory is used again if nobody has them
-        self._fixed = list(rooms.inputs)  # small inputs that were the same at every call
+        self._fixed = list(rooms.inputs)  # small inputs that do not change from call to call
         self._seen: list[int] = []  # the identities of their buffers at the last call
+        self._moved: set[int] = set()  # those that have changed once, as weights do after a first call
         self._varying: list[int] = []  # the others
         self._slots: list[Any] = []  # their places
         self._fill: xla.Executable | None = None
@@ -105,7 +106,10 @@ class Steady:
         now = [id(buffers[i]) for i in self._fixed]
         if self._seen and now != self._seen:
             pairs = zip(self._fixed, self._seen, now, strict=True)
-            self._vary([i for i, before, after in pairs if before != after])
+            changed = {i for i, before, after in pairs if before != after}
+            if changed & self._moved:
+                self._vary(sorted(changed & self._moved))
+            self._moved |= changed
             now = [id(buffers[i]) for i in self._fixed]
         self._seen = now
         if self._fill is not None:

@@ -57,6 +57,15 @@ def activations(x, weight, bias):
     return loss, *tn.autograd.grad(loss, [x, weight, bias])
 
 
+def vectors(x, weight, bias, linear, shift):
+    """Residual connections of one row in half precision, without gradients."""
+    x, weight, bias, linear, shift = (each.to(BF16) for each in (x, weight, bias, linear, shift))
+    for _ in range(2):
+        normal = functional.layer_norm(x, tuple(weight.shape), weight, bias)
+        x = x + functional.linear(normal, linear, shift)
+    return functional.layer_norm(x, tuple(weight.shape), weight, bias), x
+
+
 TARGETS = np.array([0, 3, 1499, 700, 3], np.int64)
 CASES = {
     "norms of rows": (norms, [random(3, 5, 96), random(3, 5, 96), random(96), random(96), random(96, 96)]),
@@ -66,10 +75,11 @@ CASES = {
     "cross entropy": (losses, [random(5, 1500) * 5, TARGETS]),
     "cross entropy of a product": (entropy_of_product, [random(5, 16), random(16, 1500), TARGETS]),
     "activations": (activations, [random(7, 40), random(1040, 40), random(1040)]),
+    "norms of a vector": (vectors, [random(1, 1, 96), random(96), random(96), random(96, 96), random(96)]),
 }  # fmt: skip
 COUNTS = {
     "norms of rows": 4, "norms of a power of two": 4, "cross entropy": 2, "cross entropy of a product": 2,
-    "activations": 2,
+    "activations": 2, "norms of a vector": 3,
 }  # fmt: skip
 
 

@@ -7,6 +7,8 @@ here the rounding is moved into the product, and what is added to it is added in
 
 from __future__ import annotations
 
+import math
+
 from tenfold.base import dtypes
 from tenfold.flat.data_ops import BroadcastInDim, Reshape, Transpose
 from tenfold.flat.elementwise import Add, Convert
@@ -47,12 +49,21 @@ def _way(end: Convert, uses: dict[Value, int]) -> list[Op]:
         op = value.op
         way.append(op)
         if isinstance(op, DotGeneral):
-            return way if op.x.dtype is end.dtype else []
+            return way if op.x.dtype is end.dtype and not is_of_vectors(op) else []
         passes = isinstance(op, Add) and _narrow(op.y, end.dtype) is not None
         if not (passes or isinstance(op, (Reshape, Transpose))):
             return []
         value = op.operands[0]
     return []
+
+
+def is_of_vectors(op: DotGeneral) -> bool:
+    """Whether one factor is a vector, or several: XLA multiplies and adds up such products itself, and would
+    round each of what it adds up."""
+    numbers = op.dot_dimension_numbers
+    along = math.prod([op.x.shape[i] for i in numbers.lhs_batching_dimensions])
+    over = math.prod([op.x.shape[i] for i in numbers.lhs_contracting_dimensions])
+    return along * over in (op.x.numel, op.y.numel)
 
 
 def _narrow(value: Value, dtype: dtypes.DType) -> Value | None:

@@ -572,11 +572,11 @@ PRODUCTS, CONVOLUTIONS = "products", "convolutions"
 
 
 def _precise(kind: str) -> Callable[[_Emitter, Op], dict[str, Any]]:
-    """Products whose float32 factors a GPU would round to TF32, unless it is told not to."""
+    """Products whose float32 or complex64 factors a GPU would round to TF32, unless it is told not to."""
 
     def attributes(emitter: _Emitter, op: Op) -> dict[str, Any]:
         found = emitter.attributes(op)
-        if kind in emitter.exact and op.operands[0].dtype is dtypes.float32:
+        if kind in emitter.exact and op.operands[0].dtype in (dtypes.float32, dtypes.complex64):
             highest = emitter.b.ir.Attribute.parse("#stablehlo<precision HIGHEST>")
             found["precision_config"] = emitter.b.ir.ArrayAttr.get([highest, highest])
         return found

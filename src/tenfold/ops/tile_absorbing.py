@@ -18,7 +18,7 @@ from tenfold.base import dtypes
 from tenfold.flat.data_ops import BroadcastInDim, Constant, Reshape
 from tenfold.flat.elementwise import Add, Convert
 from tenfold.flat.ir import Function, Op, TensorType, Value
-from tenfold.flat.narrow import HALVES
+from tenfold.flat.narrow import HALVES, is_of_vectors
 from tenfold.flat.structured import CustomCall, DotGeneral, Reduce
 from tenfold.ops.tile_kernels import (
     TARGET,
@@ -28,6 +28,8 @@ from tenfold.ops.tile_kernels import (
     norm_gradient,
     pointwise_gradient,
 )
+
+WIDTHS = (dtypes.float32, *HALVES)  # of sums that a norm takes
 
 
 @dataclass(frozen=True)
@@ -155,18 +157,44 @@ def _unit(op: CustomCall, graph: _Graph) -> Unit:
 
 def _take_sum(draft: _Draft, op: CustomCall, graph: _Graph) -> None:
     """Let a norm add up what it takes, if that is a sum of two tensors that lie in memory anyway."""
-    total = op.inputs[0].op
-    if not isinstance(total, Add) or total in graph.taken or total.result.dtype is not dtypes.float32:
-        return
-    if not all(_is_stored(operand, graph) for operand in total.operands):
+    total = _unwidened(op.inputs[0]).op
+    if not isinstance(total, Add) or total in graph.taken or total.result.dtype not in WIDTHS:
         return
     if any(graph.depends(operand, total) for operand in op.inputs[1:]):
         return
+    first, second = total.operands
+    addends = _biased(second)
+    if addends is None and not _is_stored(second, graph):
+        return
+    if not _is_stored(first, graph):
+        return
     graph.taken.add(total)
-    draft.inputs[0] = total.operands[0]
-    draft.inputs.append(total.operands[1])
+    draft.inputs[0] = first
+    draft.inputs += [second] if addends is None else addends
     draft.options["residual"] = True
+    if addends is not None:
+        draft.options["biased"] = True
     draft.add_result(total.result.type, [total.result])
+
+
+def _biased(value: Value) -> list[Value] | None:
+    """The product with a vector, and the bias, that a value in half precision is the rounded sum of: XLA adds
+    a bias within a product of matrices, and in a kernel of its own to that of a vector."""
+    rounding = value.op
+    if not isinstance(rounding, Convert) or rounding.dtype not in HALVES:
+        return None
+    total = rounding.x.op
+    if not isinstance(total, Add):
+        return None
+    product, bias = total.x, total.y.op
+    source = product
+    while isinstance(source.op, Reshape):
+        source = source.op.x
+    whole = isinstance(source.op, DotGeneral) and is_of_vectors(source.op)
+    if not whole or not isinstance(bias, BroadcastInDim) or bias.x.rank != 1:
+        return None
+    along_columns = bias.broadcast_dimensions == (product.rank - 1,) and bias.x.shape == product.shape[-1:]
+    return [product, bias.x] if along_columns else None
 
 
 def _add_to_result(draft: _Draft, op: CustomCall, graph: _Graph) -> None:
@@ -225,7 +253,12 @@ def _is_stored(value: Value, graph: _Graph) -> bool:
     op = value.op
     if op in graph.taken or isinstance(op, CustomCall | DotGeneral) or op is None:
         return True
-    if any(isinstance(each, CustomCall) for each in graph.users.get(value, ())):
+    users = graph.users.get(value, [])
+    users = [
+        *users,
+        *[user for each in users if isinstance(each, Convert) for user in graph.users.get(each.result, ())],
+    ]
+    if any(isinstance(user, CustomCall) for user in users):
         return True
     if isinstance(op, Reshape):
         return _is_stored(op.x, graph)

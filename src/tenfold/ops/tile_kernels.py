@@ -42,16 +42,19 @@ def call(
     return flat.custom_call(f"{TARGET}#{kernel.__name__}", inputs, results, config, (), by_rows)
 
 
-def norm(k, x, weight, bias, *others, width, block, eps, residual=False):
+def norm(k, x, weight, bias, *others, width, block, eps, residual=False, biased=False):
     """The layer norm of a row, its mean and its variance. With a `residual` the row is the sum of two, which
-    is stored too."""
+    is stored too; the second may be `biased`, by a vector that is added to it first."""
     row, columns = k.program(), k.range(block)
     inside = None if block == width else columns < width
     places = columns + row * width
     values = k.load(x, places, inside)
     if residual:
-        addend, out, mean, variance, total = others
-        values = values + k.load(addend, places, inside)
+        *addends, out, mean, variance, total = others
+        addend = k.load(addends[0], places, inside)
+        if biased:
+            addend = k.rounded(addend + k.load(addends[1], columns, inside), total)
+        values = k.rounded(values + addend, total)
         k.store(total, places, values, inside)
     else:
         out, mean, variance = others

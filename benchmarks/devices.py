@@ -3,10 +3,11 @@ add up a tensor beside PyTorch's gloo."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks.harness import OURS, Benchmark, Sample, printed_seconds, statement
+from benchmarks.harness import OURS, Benchmark, Sample, printed_seconds
 from benchmarks.models import TASKS, training_step
 
 ALONE, GLOO = "Tenfold without a mesh", "PyTorch"
@@ -29,9 +30,21 @@ def _mesh_of_one(folder: Path) -> Mapping[str, Sample]:
             fully_shard(model, mesh=mesh)
             x, y = (distribute_tensor(each, mesh, [Shard(0)]) for each in (x, y))
         step = tn.compile(training_step(tn, model, task.lr))
-        return statement("step(x, y).item()", step=step, x=x, y=y)
+        return _processor_time(lambda: step(x, y).item())
 
     return {OURS: contender(True), ALONE: contender(False)}
+
+
+def _processor_time(run: Callable[[], object], runs: int = 20) -> Sample:
+    """Seconds of the processor that a call takes, whatever else the machine does."""
+
+    def sample() -> float:
+        start = time.process_time()
+        for _ in range(runs):
+            run()
+        return (time.process_time() - start) / runs
+
+    return sample
 
 
 def _all_reduce(folder: Path) -> Mapping[str, Sample]:
@@ -40,6 +53,8 @@ def _all_reduce(folder: Path) -> Mapping[str, Sample]:
 
 
 BENCHMARKS = (
-    Benchmark("mesh", "step of an MLP, fully sharded over one device", ALONE, 1.03, _mesh_of_one),
+    Benchmark(
+        "mesh", "processor time of an MLP's step on a mesh of one", ALONE, 1.03, _mesh_of_one
+    ),
     Benchmark("all-reduce", "all_reduce of 64 MB, two processes", GLOO, 1.5, _all_reduce, repeats=3),
 )

@@ -65,6 +65,13 @@ def test_rank_outside_of_the_world_or_taken_is_turned_away():
         assert meeting.comes(b"0 1.0\n").recv(100) == b"taken 0\n"
 
 
+def test_processes_of_different_versions_are_told_both():
+    with Meeting() as meeting:
+        others = [meeting.comes(b"0 1.0\n"), meeting.comes(b"1 2.0\n")]
+        answers = {each.recv(100) for each in others}
+    assert answers == {b"version rank 0 runs Tenfold 1.0, and rank 1 runs 2.0\n"}
+
+
 def test_process_that_left_may_come_again():
     with Meeting() as meeting:
         meeting.comes(b"1 1.0\n").close()

@@ -53,8 +53,6 @@ def _all_reduce(folder: Path) -> Mapping[str, Sample]:
 
 
 BENCHMARKS = (
-    Benchmark(
-        "mesh", "processor time of an MLP's step on a mesh of one", ALONE, 1.03, _mesh_of_one
-    ),
+    Benchmark("mesh", "processor time of an MLP's step on a mesh of one", ALONE, 1.03, _mesh_of_one),
     Benchmark("all-reduce", "all_reduce of 64 MB, two processes", GLOO, 1.5, _all_reduce, repeats=3),
 )

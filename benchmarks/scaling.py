@@ -6,6 +6,7 @@ GPUs.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Mapping
@@ -74,10 +75,10 @@ def _predicted(way: str, parameters: list[int], devices: int) -> Mapping[str, in
     return {"all-reduce": (2 * LAYERS - 1) * TOKENS * WIDTH * 4}
 
 
-def _sent(collectives: Mapping[str, float], devices: int) -> float:
+def _sent(collectives: Mapping[str, int], devices: int) -> float:
     from tenfold.distributed import costs
 
-    return sum(costs.Collective(kind, size, devices).sent for kind, size in collectives.items())
+    return math.fsum(costs.Collective(kind, size, devices).sent for kind, size in collectives.items())
 
 
 def main() -> None:

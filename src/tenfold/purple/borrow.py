@@ -13,6 +13,7 @@ from tenfold.purple import effects, ir
 from tenfold.purple.aliases import lent_by_owned
 from tenfold.purple.cells import rebuilt
 from tenfold.purple.ir import Atom, Function, Let, Variable
+from tenfold.purple.lenders import find_lenders
 from tenfold.purple.liveness import live_after_calls
 from tenfold.purple.usage import is_about_tensors, uses_tensors
 
@@ -40,13 +41,14 @@ def borrow(module: ir.Module) -> None:
         for param in refused:
             param.borrowed = False
         changed = bool(refused)
+    lent = find_lenders(module, lambda function: _lendable(module, function, writing[id(function)]))
     number = max((var.number for function in functions for var in _all(function)), default=0)
     for function in functions:
         for var in lent[id(function)]:
             var.lender = var
         for var, owner in lent_by_owned(function, lent[id(function)], writing[id(function)]).items():
             var.lender = owner
-        number = Shares(number).block(function.body)
+        number = Shares(number, function.lends is not None).block(function.body)
 
 
 def _handed_on(functions: list[Function], eager: set[Variable]) -> set[Variable]:
@@ -118,11 +120,11 @@ def _all(function: Function) -> list[Variable]:
 
 
 class Shares:
-    """Gives a share of its own to each use that takes over what is only lent. The numbers of variables go on
-    from `number`."""
+    """Gives a share of its own to each use that takes over what is only lent; to a function's result unless
+    that `is_lent` too. The numbers of variables go on from `number`."""
 
-    def __init__(self, number: int):
-        self.number = number
+    def __init__(self, number: int, is_lent: bool):
+        self.number, self.is_lent = number, is_lent
 
     def block(self, block: ir.Block) -> int:
         """Change a block in place; the last number used."""
@@ -145,7 +147,7 @@ class Shares:
                 each.args = self.shared(each.args, owned, each.place, made)
             case ir.TailClosure():
                 each.args = self.shared(each.args, [True] * len(each.args), each.place, made)
-            case ir.Return(value=Variable() as value):
+            case ir.Return(value=Variable() as value) if not self.is_lent:
                 (each.value,) = self.shared([value], [True], value.place, made)
             case ir.If():
                 self.block(each.then)
@@ -304,8 +306,9 @@ def _looked_into(function: Function) -> set[Variable]:
     """The variables whose parts a function looks at, and those that are such parts."""
     found: set[Variable] = set()
     for each in ir.statements(function.body):
-        if isinstance(each, Let) and effects.gives_part(each.op):
-            found |= {each.var, *(arg for arg in each.op.args[:1] if isinstance(arg, Variable))}
+        part = effects.looks_into(each.op) if isinstance(each, Let) else None
+        if isinstance(each, Let) and part is not None:
+            found |= {each.var, *(arg for arg in [each.op.args[part[0]]] if isinstance(arg, Variable))}
         elif isinstance(each, Let) and isinstance(each.op, ir.Copy) and each.op.args[0] in found:
             found.add(each.var)
     return found
@@ -318,8 +321,8 @@ def _is_lent(module: ir.Module, op: ir.Op, held: set[Variable], writes: frozense
             return not isinstance(arg, Variable) or arg in held
         case ir.LoadGlobal():
             return effects.is_constant_global(module.program, op.name)
-    kind = effects.gives_part(op)
-    return bool(kind) and not effects.touched(writes, (kind,)) and op.args[0] in held
+    part = effects.looks_into(op)
+    return part is not None and not effects.touched(writes, part[1]) and op.args[part[0]] in held
 
 
 def _taken(each: ir.Statement, looked_into: set[Variable]) -> list[Variable]:

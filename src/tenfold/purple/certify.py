@@ -58,7 +58,11 @@ class Certifier:
 
     def run(self) -> int:
         state = State({p: 1 for p in self.function.all_params if p.is_managed})
-        state.lent = {p: (None, effects.NOTHING) for p in self.function.all_params if p.borrowed}
+        lends = self.function.lends
+        for i, param in enumerate(self.function.all_params):
+            if param.borrowed:  # what it gives without a share must be of one parameter alone
+                holder = param if lends is not None and i != lends[0] else None
+                state.lent[param] = (holder, effects.NOTHING)
         left = self.block(self.function.body, state)
         if left is not None:
             self.wrong("control reaches the end of the function", None)
@@ -114,6 +118,8 @@ class Certifier:
                     )
                 self.headers[each.label] = State(header.owned, agreed(header.lent, state.lent))
                 return None
+            case ir.Return() if self.function.lends is not None:
+                self.give_part(each, self.function.lends[1], state)
             case ir.Return():
                 self.take([each.value], state, each)
             case ir.TailCall():
@@ -200,7 +206,12 @@ class Certifier:
         """A variable without a share of its own: what it looks into must be held, and go on being so."""
         op = each.op
         held: Held | None = None
-        self.borrow(op.args, state, each)
+        part = effects.looks_into(op)
+        lender = self.holder(op.args[part[0]], state) if part is not None else None
+        if isinstance(op, ir.CallKnown):
+            self.call(op.function, op.args, state, each)
+        else:
+            self.borrow(op.args, state, each)
         match op:
             case ir.LoadGlobal():
                 if effects.is_constant_global(self.module.program, op.name):
@@ -208,15 +219,21 @@ class Certifier:
             case ir.Copy():
                 held = self.holder(op.args[0], state)
             case _:
-                kind = effects.gives_part(op)
-                lender = self.holder(op.args[0], state) if kind else None
-                held = (lender[0], lender[1] | {kind}) if lender is not None else None
+                if part is not None and lender is not None:
+                    held = (lender[0], lender[1] | part[1])
         if held is None:
             self.wrong(f"{each.var.name} is lent by nobody", each)
             return state
         self.may_fail(each, state)
         state.lent[each.var] = held
         return state
+
+    def give_part(self, each: ir.Return, kinds: frozenset[str], state: State) -> None:
+        """A function that lends its result gives a part of what its caller holds, or a constant."""
+        if isinstance(each.value, Variable) and each.value.type not in ir.UNMANAGED:
+            held = state.lent.get(each.value)
+            if held is None or held[0] is not None or not held[1] or not held[1] <= kinds:
+                self.wrong(f"{each.value.name} is given without a share, but not held by the caller", each)
 
     def holder(self, atom: Atom, state: State) -> Held | None:
         """Who holds an operand: an owned variable, or None for one who outlives the function."""

@@ -63,6 +63,8 @@ def kept(op: ir.Prim) -> list[ir.Atom]:
     at = KEEPERS.get(op.name)
     if at is None:
         return []
+    if op.name in ("apply", "%apply-tail"):  # of the list of arguments only the elements are passed on
+        return op.args[:-1]
     return op.args if at < 0 else op.args[at : at + 1]
 
 
@@ -92,6 +94,15 @@ def gives_part(op: ir.Op) -> str:
         return {"vector-ref": "vector", "unbox": "box"}.get(op.name, "pair")
     whole = isinstance(op, ir.FieldRef) and not op.type.fields[op.index].weak
     return field_of(op.type, op.index) if whole else ""  # type: ignore[attr-defined]
+
+
+def looks_into(op: ir.Op) -> tuple[int, frozenset[str]] | None:
+    """Which operand goes on holding what an operation gives, and by containers of which kinds; None where
+    none does."""
+    if isinstance(op, ir.CallKnown):
+        return op.function.lends
+    kind = gives_part(op)
+    return (0, frozenset((kind,))) if kind else None
 
 
 def field_of(type_: core.DefType, index: int) -> str:

@@ -137,7 +137,7 @@ class EmitGroup(Operations):
             case ir.Continue():
                 self.line(f"goto {each.label};")
             case ir.Return():
-                value = self.atom(each.value, self.function.rep, owned=True)
+                value = self.atom(each.value, self.function.rep, owned=self.function.lends is None)
                 if self.function.has_hole and self.function.bounces:  # `apply` may give a call to come
                     self.into_hole(value)
                 elif self.function.has_hole:

@@ -205,6 +205,8 @@ class Operations(Writer):
         failed = self.leave(each.on_error, note)
         if function.rep == VALUE:
             self.line(f"if (PU_UNLIKELY(!({target}{call}))) {failed}")
+            if function.lends is not None and target and each.var.is_managed:
+                self.line(f"pu_dup({self.name(each.var)}); /* a share of what it goes on holding */")
         else:
             self.line(f"{target or '(void)'}{call};")
             self.line(f"if (PU_UNLIKELY(pu.pending)) {failed}")

@@ -388,6 +388,9 @@ class Function:
     escapes: bool = False
     bounces: bool = False  # whether its result may be PU_BOUNCE
     has_hole: bool = False  # builds a list from its front: see `%hole`
+    # It gives no share of its result, a constant or a part of a parameter that it borrows: of which one, and
+    # the kinds of containers between. Callers that need the result as their own take a share.
+    lends: tuple[int, frozenset[str]] | None = None
 
     @property
     def all_params(self) -> list[Variable]:

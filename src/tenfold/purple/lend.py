@@ -44,13 +44,17 @@ def _lend_in(block: Block, once: set[Variable], writing: effects.Writing, lent: 
             _lend_in(each.otherwise, once, writing, lent)
         elif isinstance(each, ir.Loop):
             _lend_in(each.body, once, writing, lent)
-        elif (
-            isinstance(each, Let) and each.var in once and each.var.is_managed and effects.gives_part(each.op)
-        ):
-            lender = each.op.args[0]
-            if isinstance(lender, Variable) and lender is not each.var and not _is_alias(lender):
+        elif isinstance(each, Let) and each.var in once and each.var.is_managed:
+            part = effects.looks_into(each.op)
+            lender = each.op.args[part[0]] if part is not None else None
+            if (
+                part is not None
+                and isinstance(lender, Variable)
+                and lender is not each.var
+                and not _is_alias(lender)
+            ):
                 before = lent.get(lender, Path(lender, lender, frozenset()))
-                path = Path(each.var, before.owner, before.kinds | {effects.gives_part(each.op)})
+                path = Path(each.var, before.owner, before.kinds | part[1])
                 try:
                     dies = _follow(block[i + 1 :], path, writing, is_live=True)
                 except Taken:

@@ -113,7 +113,8 @@ class Ownership:
             out.append(Drop(each.var, "never used", each.place))
         after = live - {each.var}
         is_lent = each.var.lender is not None or each.var.borrowed
-        owned = [False] * len(each.op.args) if is_lent else each.op.owned()
+        looks = is_lent and not isinstance(each.op, ir.CallKnown)
+        owned = [False] * len(each.op.args) if looks else each.op.owned()
         borrowed = self.managed([a for a, o in zip(each.op.args, owned) if not o])
         dying = borrowed - after
         drops = self.drops(dying, f"last used at line {each.place.line}", each.place)

@@ -67,8 +67,9 @@ class Roots:
         self.sources: dict[Variable, set[Variable]] = {}
         for each in ir.statements(function.body):
             if isinstance(each, Let) and (each.var.lender is not None or each.var.borrowed) and each.op.args:
-                first = each.op.args[0]
-                looks = isinstance(each.op, ir.Copy) or (parts and _gives_rest(each.op))
+                lends = each.op.function.lends if isinstance(each.op, ir.CallKnown) else None
+                first = each.op.args[lends[0] if lends is not None else 0]
+                looks = isinstance(each.op, ir.Copy) or lends is not None or (parts and _gives_rest(each.op))
                 if looks and isinstance(first, Variable):
                     self.sources.setdefault(each.var, set()).add(first)
 
@@ -100,6 +101,9 @@ def _given_out(each: ir.Statement, leaky: set[Variable]) -> list[Variable]:
     called = effects.passes(each)
     if called is not None:
         atoms = [arg for arg, param in zip(called[1], called[0].all_params) if param in leaky]
+        lends = called[0].lends
+        if lends is not None and isinstance(each, Let) and each.var.is_managed:
+            atoms.append(called[1][lends[0]])  # of whose part a share is taken, be it a rest
     elif isinstance(each, Let):
         op = each.op
         match op:

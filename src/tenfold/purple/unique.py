@@ -33,7 +33,7 @@ def find_unique(module: ir.Module) -> None:
     them, and never shared since. Sharing is a `Dup`, an operation that keeps an operand, or a `Copy` of
     something not unique."""
     functions = [*module.functions, module.main]
-    params = {p: not (f.escapes and p in f.params) for f in functions for p in f.all_params}
+    params = {p: p not in _given_by_anyone(f) for f in functions for p in f.all_params}
     facts = Facts({id(f): True for f in functions}, params)
     facts.names = {id(f): spines.Roots(f, parts=False) for f in functions}
     _find_kept(functions, facts)
@@ -52,6 +52,16 @@ def find_unique(module: ir.Module) -> None:
                 each.unique = each.pair in unique.reasons
             elif isinstance(each, Let) and isinstance(each.op, ir.Take):
                 each.op.unique = each.op.args[0] in unique.reasons
+
+
+def _given_by_anyone(function: Function) -> list[Variable]:
+    """The parameters that receive what unknown callers pass. A list of the rest of the arguments is made for
+    the call."""
+    if not function.escapes:
+        return []
+    definition = function.definition
+    rest = len(definition.params) if definition is not None and definition.rest is not None else None
+    return [param for i, param in enumerate(function.params) if i != rest]
 
 
 def _settle_facts(functions: list[Function], facts: Facts) -> None:
@@ -149,7 +159,7 @@ class Uniqueness:
             if param.is_managed and facts.params[param]:
                 self.reasons[param] = "handed over by every caller"
             elif param.is_managed:
-                known = function.escapes and param in function.params
+                known = param in _given_by_anyone(function)
                 self.doubts[param] = "unknown callers may share it" if known else "some caller shares it"
         self.shared = spines.Roots(function).shared(facts.leaky)
         self.lists: set[Variable] = set()  # whose every pair is unique

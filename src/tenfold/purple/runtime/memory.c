@@ -164,9 +164,18 @@ Value pu_weak_target(Value held) {
 /* Release. The dead wait in a list that is kept in their own heads. */
 static PuObject *dead;
 
+/* A float, the commonest object that holds no other, need not wait. */
+static inline bool is_plain_float(const PuObject *object) {
+    return (object->head & ~PU_COUNT) == (uint64_t)PU_FLOAT << 56;
+}
+
 static inline void lose(Value v) {
     if (pu_is_object(v) && (--pu_object(v)->head & PU_COUNT) == 0) {
         PuObject *object = pu_object(v);
+        if (is_plain_float(object)) {
+            give_back(object, sizeof(PuFloat));
+            return;
+        }
         object->head = (object->head & ~PU_COUNT) | (uint64_t)(uintptr_t)dead;
         dead = object;
     }
@@ -278,6 +287,10 @@ void pu_release(PuObject *object) {
 #ifdef PURPLE_INJECT
     pu_require_unique(&object->head);
 #endif
+    if (is_plain_float(object)) {
+        give_back(object, sizeof(PuFloat));
+        return;
+    }
     object->head &= ~PU_COUNT;
     if (dead) { /* it waits for what is being released */
         object->head |= (uint64_t)(uintptr_t)dead;

@@ -116,10 +116,17 @@ static Value operation(const char *name, Value a, Value b) {
     return pu_exact_operation(*name, a, b);
 }
 
-Value pu_add_slow(Value a, Value b) { return operation("+", a, b); }
-Value pu_subtract_slow(Value a, Value b) { return operation("-", a, b); }
-Value pu_multiply_slow(Value a, Value b) { return operation("*", a, b); }
-Value pu_divide(Value a, Value b) { return operation("/", a, b); }
+/* Of two floats, which need no look at what else a number can be. */
+static bool are_floats(Value a, Value b) { return pu_is(a, PU_FLOAT) && pu_is(b, PU_FLOAT); }
+#define PU_OPERATION(function, name, sign)                                            \
+    Value function(Value a, Value b) {                                                \
+        if (are_floats(a, b)) return pu_of_float(pu_float(a) sign pu_float(b));       \
+        return operation(name, a, b);                                                 \
+    }
+PU_OPERATION(pu_add_slow, "+", +)
+PU_OPERATION(pu_subtract_slow, "-", -)
+PU_OPERATION(pu_multiply_slow, "*", *)
+PU_OPERATION(pu_divide, "/", /)
 
 static Value folded(const char *name, const Value *v, int n, Value start) {
     Value sum = pu_dup(start);
@@ -178,6 +185,11 @@ static bool holds(const char *name, int order) {
 }
 
 Value pu_compare_slow(const char *name, Value a, Value b) {
+    if (are_floats(a, b)) {
+        double x = pu_float(a), y = pu_float(b);
+        bool or_same = name[0] == '=' || name[1] == '=';
+        return pu_of_bool((name[0] == '<' && x < y) || (name[0] == '>' && x > y) || (or_same && x == y));
+    }
     if (some_tensor(a, b)) {
         return beside_tensor(name, a) && beside_tensor(name, b) ? pu_tensor_hooks->arithmetic(name, a, b) : PU_FAILURE;
     }

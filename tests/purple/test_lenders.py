@@ -1,0 +1,91 @@
+"""Functions that give a part of what their caller goes on holding, without a share of it."""
+
+import pytest
+
+from tenfold.purple import ir
+from tenfold.purple.certify import CompilerBug, certify
+from tenfold.purple.emit_c import analysed
+from tenfold.purple.interpret import expand_program
+from tests.purple.compiled import CHECKED, FILE, build, interpreted, run
+
+LOOKUP = """
+(define (lookup key table)
+  (cond ((null? table) "none")
+        ((eq? key (car (car table))) (cdr (car table)))
+        (else (lookup key (cdr table)))))
+"""
+PROGRAM = (
+    LOOKUP
+    + """
+(deftype Node (name string) next)
+(define (after node) (Node-next node))
+(define (either a b) (if (pair? a) (car a) (car b)))
+(define (from key table) (let ((found (lookup key table))) (list found (string-length found))))
+(define table (list (cons 'a (string-append "x" "y")) (cons 'b (string-append "z" ""))))
+(define (kept) (let ((own (list (cons 'k (string-append "o" "wn"))))) (lookup 'k own)))
+(define (tail-of xs) (rest xs))
+(define (set-after! node) (let ((held (after node))) (set! (Node-next node) nil) (Node-name held)))
+(print (from 'a table) (from 'c table) (kept) (lookup 'b table) (either nil (list "e")))
+(print (let ((xs (list 1 2 3))) (cons (first xs) (tail-of xs))) (first (rest (list "p" "q"))))
+(print (Node-name (after (mk-Node "one" (mk-Node "two" nil)))) (set-after! (mk-Node "1" (mk-Node "2" nil))))
+(print (try (first 5) error-message) (try (after table) error-message))
+"""
+)
+
+
+def function(module: ir.Module, name: str) -> ir.Function:
+    return next(each for each in module.functions if each.name.endswith(name))
+
+
+def test_a_search_lends_what_the_table_holds():
+    module = analysed(expand_program(PROGRAM, FILE))
+    assert function(module, "lookup").lends == (1, frozenset(("pair",)))
+    assert function(module, "after").lends == (0, frozenset(("Node next",)))
+    found = next(
+        s
+        for s in ir.statements(function(module, "from").body)
+        if isinstance(s, ir.Let) and isinstance(s.op, ir.CallKnown)
+    )
+    assert found.var.lender is not None
+
+
+def test_a_result_that_may_be_of_either_of_two_parameters_is_no_loan():
+    assert function(analysed(expand_program(PROGRAM, FILE)), "either").lends is None
+
+
+def test_a_parameter_that_may_be_given_back_whole_is_no_loan():
+    text = "(define (head x) (if (pair? x) (car x) x)) (print (head (list 1)) (head 2))"
+    assert function(analysed(expand_program(text, FILE)), "head").lends is None
+
+
+def test_a_part_that_is_kept_longer_than_its_list_is_shared(tmp_path):
+    text = """(define (tail-of xs) (cdr xs))
+(define (kept) (let* ((xs (list 1 2 3)) (ys (cons 9 (tail-of xs))))
+  (let loop ((xs xs) (n 0)) (if (null? xs) (cons n ys) (loop (cdr xs) (+ n 1))))))
+(print (kept))"""
+    done = run(build(text, tmp_path, *CHECKED))
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "(3 9 2 3)\n")
+
+
+def test_a_loan_that_no_caller_holds_is_found_by_the_certifier():
+    module = analysed(expand_program(PROGRAM, FILE))
+    either = function(module, "either")
+    for param in either.params:
+        param.borrowed = True
+    either.lends = (0, frozenset(("pair",)))
+    with pytest.raises(CompilerBug):
+        certify(module)
+    module = analysed(expand_program(PROGRAM, FILE))
+    function(module, "lookup").lends = (0, frozenset(("pair",)))
+    with pytest.raises(CompilerBug, match="given without a share"):
+        certify(module)
+
+
+def test_loans_print_the_same_both_ways_and_leak_nothing_wherever_a_program_fails(tmp_path):
+    program = build(PROGRAM, tmp_path, *CHECKED)
+    done = run(program)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", interpreted(PROGRAM))
+    for point in range(1, 120, 3):
+        failed = run(program, fail_at=str(point))
+        assert failed.returncode in (0, 1), failed.stderr
+        assert "ERROR" not in failed.stderr and "released" not in failed.stderr, failed.stderr

@@ -116,5 +116,26 @@ def test_a_borrowed_parameter_that_is_given_away_is_found():
         certify(module)
 
 
+def test_a_release_that_looks_at_no_count_of_what_is_shared_is_found():
+    module = analysed(expand_program(TEXT, FILE))
+    counted = [b[i] for b, i in everywhere(module) if isinstance(b[i], ir.Drop) and not b[i].unique]
+    shared = {b[i].var for b, i in everywhere(module) if isinstance(b[i], ir.Dup)}
+    wrong = [drop for drop in counted if drop.var in shared]
+    for drop in wrong:
+        drop.unique = "so it is said"
+        with pytest.raises(CompilerBug, match="one owner"):
+            certify(module)
+        drop.unique = ""
+    text = (
+        "(define xs (list (list 1))) (define (f ys) (print (length (let ((y (car ys))) (set-car! ys 1) y))))"
+    )
+    module = analysed(expand_program(text + "(f xs) (print (length xs))", FILE))
+    drops = [b[i] for b, i in everywhere(module) if isinstance(b[i], ir.Drop)]
+    drop = next(each for each in drops if each.counted.startswith("car gives"))
+    drop.unique = "so it is said"
+    with pytest.raises(CompilerBug, match="something else holds"):
+        certify(module)
+
+
 def test_random_programs_pass():
     assert certify(analysed(expand_program(batch(77, 40, tensors=0.2), FILE))) > 500

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tenfold.base.errors import TenfoldError
-from tenfold.purple import core, effects, ir
+from tenfold.purple import claims, core, effects, ir
 from tenfold.purple.ir import Atom, Block, Function, Let, Variable
 
 Held: TypeAlias = tuple[Variable | None, frozenset[str]]
@@ -66,6 +66,8 @@ class Certifier:
         left = self.block(self.function.body, state)
         if left is not None:
             self.wrong("control reaches the end of the function", None)
+        for each, why in claims.refuted(self.function):
+            self.wrong(why, each)
         return self.failures
 
     def wrong(self, what: str, each: ir.Statement | None) -> None:

@@ -55,6 +55,13 @@ def test_a_loop_that_starts_elsewhere_is_cut_at_one_place(programs):
     assert len(programs) <= 3
 
 
+def test_a_loop_that_is_read_is_not_cut_as_well(programs):
+    x, w = tn.ones(300).eval(), tn.full((300,), 0.5).eval()
+    for i in range(300):
+        x = (body(x, w), i % 9 or x.sum().item())[0]  # what follows x is recorded before x is read
+    assert len(programs) <= 2
+
+
 def test_a_loop_that_gradients_flow_through_is_left_whole(programs):
     w = tn.full((3,), 0.5).requires_grad_()
     x = tn.ones(3)

@@ -28,13 +28,17 @@ _rounds = _Rounds()
 def is_due(node: Node) -> bool:
     """Whether the chain of nodes that ends with this one is to be computed now."""
     depth = node.depth
-    if depth > LONG:
-        return True
-    if depth <= SHORT or node.spent is not None:
+    if depth <= SHORT:
         return False
     if (depth - 1) % SHORT == 0:
-        _rounds.depth = _period(_chain(node))
-    return _rounds.depth > 0 and depth % _rounds.depth == 0
+        chain = _chain(node)
+        if len(chain) < SHORT // 2:  # the rest was computed after nodes were recorded that follow it
+            node.depth = len(chain)
+            return False
+        _rounds.depth = _period(chain)
+    if depth > LONG:
+        return True
+    return node.spent is None and _rounds.depth > 0 and depth % _rounds.depth == 0
 
 
 def _chain(node: Node) -> list[int]:

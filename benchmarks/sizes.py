@@ -75,7 +75,8 @@ def generate(module: Any, grow: Any) -> None:
         tokens.numpy()
 
 
-def training(module: Any) -> Any:
+def lazy_training(module: Any) -> Any:
+    """A training step, nothing of it compiled by hand."""
     layers = [module.nn.Linear(32, 64), module.nn.LayerNorm(64), module.nn.ReLU(), module.nn.Linear(64, 8)]
     model = module.nn.Sequential(*layers)
     optimizer = module.optim.Adam(model.parameters(), lr=1e-3)
@@ -87,6 +88,11 @@ def training(module: Any) -> Any:
         optimizer.step()
         return loss
 
+    return step
+
+
+def training(module: Any) -> Any:
+    step = lazy_training(module)
     return tn.compile(step) if module is tn else step
 
 
@@ -166,6 +172,23 @@ BENCHMARKS = (
         "limit",
         1.0,
         counted(epoch, training, 8),
+        repeats=1,
+        unit="compiles",
+    ),
+    Benchmark(
+        "lazy-batches",
+        f"{BATCHES} lazy training steps on batches of 1 to {LONGEST}",
+        "PyTorch",
+        1.0,
+        contenders(epoch, lazy_training),
+        repeats=3,
+    ),
+    Benchmark(
+        "lazy-batch-compiles",
+        f"programs compiled for lazy steps on batches of 1 to {LONGEST}",
+        "limit",
+        1.0,
+        counted(epoch, lazy_training, 8),
         repeats=1,
         unit="compiles",
     ),

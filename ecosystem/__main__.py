@@ -42,7 +42,7 @@ RUNS = [
     *[Run(f"transformers {kind}", "transformers_models", [kind]) for kind in ("gpt2", "llama", "bert")],
     Run("transformers Trainer, pipeline", "transformers_trainer"),
     *[Run(f"timm {kind}", "timm_models", [kind]) for kind in TIMM.split()],
-    Run("timm, 49 architectures", "timm_architectures"),
+    Run("timm, 52 architectures", "timm_architectures"),
     Run("PyTorch's examples, nanoGPT", "pytorch_examples"),
     Run("vit-pytorch, einops", "vit_and_einops"),
     Run("peft LoRA", "peft_lora"),

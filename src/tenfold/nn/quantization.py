@@ -22,7 +22,7 @@ from tenfold.base.quantized_dtypes import (
     qint8,
     quint8,
 )
-from tenfold.nn.activation import ReLU
+from tenfold.nn.activation import ReLU, Sigmoid, Tanh
 from tenfold.nn.dropout import Dropout
 from tenfold.nn.linear import Identity, Linear
 from tenfold.nn.module import Module
@@ -204,6 +204,19 @@ class QuantizedReLU(Module):
         return QuantizedTensor(x.int_repr().clamp_min(x.q_zero_point()), x._scale, x._zero_point)
 
 
+class QuantizedBounded(Module):
+    """tanh or sigmoid, whose results have the scale of their range."""
+
+    def __init__(self, activation: Module, scale: float, zero_point: int):
+        super().__init__()
+        self.activation, self.scale, self.zero_point = activation, scale, zero_point
+
+    def forward(self, x: Any) -> Any:
+        if isinstance(x, Tensor):
+            return self.activation(x)
+        return quantize_per_tensor(self.activation(x.dequantize()), self.scale, self.zero_point, quint8)
+
+
 class QuantizedLinear(Module):
     """A linear layer on integers: products are summed exactly, then scaled and rounded once."""
 
@@ -282,6 +295,10 @@ def _converted(layer: Any) -> Module:
         return DeQuantize()
     if isinstance(layer, ReLU):
         return QuantizedReLU()
+    if isinstance(layer, Tanh):
+        return QuantizedBounded(layer, 2 / 256, 128)
+    if isinstance(layer, Sigmoid):
+        return QuantizedBounded(layer, 1 / 256, 0)
     if isinstance(layer, Dropout):
         return Identity()
     observer = getattr(layer, "activation_post_process", None)

@@ -650,10 +650,9 @@ def deserialize(data: bytes, module: stablehlo.Module, device: Device) -> Execut
 
 # On CPUs, XLA would give convolutions to YNNPACK, which takes four times as long for them as XLA itself, and
 # small reductions, for which it takes longer too. On GPUs it would run large matrix products by Triton that
-# take cuBLAS half the time, and join the weights of products that share a factor, at every call. There it
-# would also leave out roundings to half precision whose result is widened again, though PyTorch has them;
-# then what a bias's gradient adds up is written and read in float32, beside the rounded copy that the
-# products take.
+# take cuBLAS half the time. There it would also leave out roundings to half precision whose result is
+# widened again, though PyTorch has them; then what a bias's gradient adds up is written and read in float32,
+# beside the rounded copy that the products take.
 _YNN = "xla_cpu_experimental_ynn_fusion_type"
 _PRODUCTS, _REDUCTIONS = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT", "LIBRARY_FUSION_TYPE_REDUCE"
 LONG = 100_000  # elements that YNNPACK adds up sooner than XLA

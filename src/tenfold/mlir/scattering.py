@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tenfold.base.meshes import Mesh, Partitioned, Sharding
+from tenfold.base.warning import warn
 from tenfold.flat.collectives import ManualComputation, ReduceScatter, groups_along
 from tenfold.flat.data_ops import BroadcastInDim, Constant
 from tenfold.flat.elementwise import Convert
@@ -44,9 +45,12 @@ def scatter_sums(emitter: Any, module: Any, function: Function, place: Partition
     """Turn sums over devices that split the result, too, into reduce-scatters, in place."""
     if place.mesh.platform != "cpu" or place.mesh.size == 1 or not any(map(_splits, function.ops)):
         return
+    propagation = _propagation(emitter.b)
+    if propagation is None:
+        return
     sums = [(op, form) for op in function.ops if (form := _form(op)) is not None]
     operations = [emitter.values[op.result].owner for op, _ in sums]
-    layouts = _layouts(emitter, module, operations)
+    layouts = _layouts(emitter, module, operations, propagation)
     for (op, form), operation, layout in zip(sums, operations, layouts, strict=True):
         computation = None if layout is None else _scattered(op, form, layout, place.mesh)
         if computation is not None:
@@ -116,7 +120,16 @@ def _is_zero(value: Value) -> bool:
 # How Shardy shards it
 
 
-def _layouts(emitter: Any, module: Any, operations: Sequence[Any]) -> list[Layout | None]:
+def _propagation(b: Any) -> Any:
+    """Shardy's own pipeline of passes; None where jaxlib has none of that name."""
+    try:
+        return b.passmanager.PassManager.parse(PROPAGATION)
+    except ValueError:
+        warn("jaxlib has no pass that tells shardings: gradients are all-reduced, which sends more bytes")
+        return None
+
+
+def _layouts(emitter: Any, module: Any, operations: Sequence[Any], propagation: Any) -> list[Layout | None]:
     """How Shardy shards these operations of a module; None where it splits an axis."""
     ir = emitter.b.ir
     number = ir.IntegerType.get_signless(64)
@@ -125,7 +138,7 @@ def _layouts(emitter: Any, module: Any, operations: Sequence[Any]) -> list[Layou
     copy = module.operation.clone()
     for operation in operations:
         del operation.attributes[MARK]
-    emitter.b.passmanager.PassManager.parse(PROPAGATION).run(copy)
+    propagation.run(copy)
     layouts: list[Layout | None] = [None] * len(operations)
 
     def look(operation: Any) -> Any:

@@ -84,6 +84,11 @@ class ROperator:
         return self.is_factory and self.arguments[0] == "size"
 
     @property
+    def is_part(self) -> bool:
+        """Whether it is there for other operators, as its name says."""
+        return self.name.startswith("_")
+
+    @property
     def is_method(self) -> bool:
         return self.arguments[:1] == ("self",)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from tenfold.capi.bindings_r import ROperator, argument_names, functional_signature, signature_of
 from tenfold.capi.r_examples import example
 
-__all__ = ["help_page"]
+__all__ = ["help_page", "parts_page"]
 
 
 def help_page(op: ROperator) -> str:
@@ -72,6 +73,24 @@ def _wrapped(usage: str) -> str:
             line = "   "
         line = f"{line} {word}" if line else word
     return "\n".join([*lines, line])
+
+
+def parts_page(ops: Sequence[ROperator]) -> str:
+    """One page for all operators that others are made of: their schemas say what they take."""
+    aliases = "\n".join(f"\\alias{{torch_{op.name}}}" for op in ops)
+    schemas = "\n".join(_rd(str(form.schema)) for op in ops for form in op.forms)
+    return f"""\\name{{parts_of_operators}}
+{aliases}
+\\title{{Parts of operators}}
+\\description{{Operators that others are made of. They may change with libtorch.}}
+\\details{{
+\\preformatted{{
+{schemas}
+}}
+}}
+\\value{{What the schema gives: a tensor, a list of tensors, or a number.}}
+\\keyword{{internal}}
+"""
 
 
 def _rd(text: str) -> str:

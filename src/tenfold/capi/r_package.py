@@ -21,7 +21,7 @@ from tenfold.capi.build import build
 from tenfold.capi.describe import describe
 from tenfold.capi.locate import find_libtorch
 from tenfold.capi.r_by_hand import SOURCES
-from tenfold.capi.r_help import help_page
+from tenfold.capi.r_help import help_page, parts_page
 
 __all__ = ["built_library", "install", "lay_out"]
 
@@ -32,7 +32,9 @@ def lay_out(folder: Path, sources: Path = SOURCES) -> str:
     made = operators(description.functions)
     generated = {"R/operators.R": r_source(made), "src/operators.c": c_source(made)}
     generated["R/enums.R"] = enums_source(description.enums)
-    generated |= {f"man/torch_{op.name}.Rd": help_page(op) for op in made}
+    parts, public = [op for op in made if op.is_part], [op for op in made if not op.is_part]
+    generated |= {f"man/torch_{op.name}.Rd": help_page(op) for op in public}
+    generated["man/parts_of_operators.Rd"] = parts_page(parts)
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(sources, folder)
     for name, text in generated.items():

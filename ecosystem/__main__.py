@@ -36,6 +36,7 @@ class Run:
     name: str
     program: str
     arguments: list[str] = field(default_factory=list)
+    processes: int = 1
 
 
 RUNS = [
@@ -49,6 +50,7 @@ RUNS = [
     Run("accelerate, torchmetrics, safetensors", "loops"),
     Run("lightning", "lightning_loop"),
     Run("diffusers", "diffusers_unet"),
+    Run("data-parallel launch", "data_parallel", processes=2),
 ]
 
 
@@ -94,12 +96,14 @@ def execute(run: Run, engine: str) -> tuple[dict, dict[str, np.ndarray], float]:
             "ignore",
             "-m",
             "tenfold",
-            "run",
+            *(["run"] if run.processes == 1 else ["launch", "--nproc-per-node", str(run.processes)]),
             "--as-torch",
         ]
         paths = [HERE.parent / "src", HERE]
     else:
-        command = [sys.executable, "-W", "ignore", str(HERE / "on_pytorch.py")]
+        launch = ["-m", "torch.distributed.run", "--nproc-per-node", str(run.processes)]
+        command = [sys.executable, "-W", "ignore", *(launch if run.processes > 1 else [])]
+        command += [str(HERE / "on_pytorch.py")]
         paths = [HERE, BUILD / "for-pytorch"]
     environment = {**os.environ, "ECOSYSTEM_OUT": str(out), "PYTHONPATH": os.pathsep.join(map(str, paths)),
                    "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}  # fmt: skip

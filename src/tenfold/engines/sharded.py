@@ -141,7 +141,8 @@ def own_part(buffer: Any) -> Any:
     """What this process's only device of the mesh has of an array, as a buffer of that device, which shares
     its memory."""
     ((_, device),) = _local(sharding_of(buffer).mesh)
-    return xla.around(buffer._arrays[0], sharding_of(buffer).shard_shape(buffer.aval.shape), device)
+    shape = sharding_of(buffer).shard_shape(buffer.aval.shape)
+    return xla.around(buffer._arrays[0], shape, buffer.aval.dtype, device)
 
 
 def parts_of(buffer: Any) -> list[np.ndarray]:

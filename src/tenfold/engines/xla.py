@@ -315,11 +315,11 @@ class _Aval:
         self.sharding = sharding
 
 
-def around(part: Any, shape: tuple[int, ...], xla_device: Any) -> Any:
+def around(part: Any, shape: tuple[int, ...], dtype: Any, xla_device: Any) -> Any:
     """A part of an array over several devices as a buffer of the device that has it."""
     j = jaxlib()
     sharding = j.sharding(xla_device)
-    aval = _Aval(shape, part.dtype, sharding)
+    aval = _Aval(shape, dtype, sharding)
     return j._jax.ArrayImpl(aval, sharding, [part], committed=True, _skip_checks=True)
 
 

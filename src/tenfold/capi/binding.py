@@ -19,7 +19,7 @@ from tenfold.capi.describe import HEADER, Function, read_enums, read_header
 __all__ = ["CONSTANTS", "Device", "Library", "Scalar"]
 
 # tenfold.h's constants by type, such as tn_tag, and by words, such as tensor.
-CONSTANTS = {each.name: each.words for each in read_enums(HEADER.read_text("utf-8"))}
+CONSTANTS = {enum.name: enum.words for enum in read_enums(HEADER.read_text("utf-8"))}
 _SCALAR = CONSTANTS["tn_scalar"]
 
 
@@ -97,14 +97,16 @@ class Library:
             self.library = ctypes.CDLL(path)
         except OSError as error:
             raise MissingEngine(f"libtenfold cannot be loaded: {error}", help="tenfold capi build") from None
-        self.functions = {each.name: each for each in read_header(HEADER.read_text("utf-8")).functions}
+        self.functions = {
+            function.name: function for function in read_header(HEADER.read_text("utf-8")).functions
+        }
 
     def raw(self, name: str) -> Any:
         """A function with its C types, as it is."""
         function = self.functions[name]
         raw = getattr(self.library, name)
         raw.restype = _PLAIN.get(function.returns, ctypes.c_void_p)
-        raw.argtypes = [_PLAIN.get(each.ctype, ctypes.c_void_p) for each in function.parameters]
+        raw.argtypes = [_PLAIN.get(parameter.ctype, ctypes.c_void_p) for parameter in function.parameters]
         return raw
 
     def __getattr__(self, name: str) -> Any:

@@ -126,7 +126,11 @@ def _declarations(description: Description, mentioned: set[str]) -> str:
     text = re.sub(r"static inline .*?\n}\n", "", text, flags=re.DOTALL)
     text = re.sub(r"^\s*#.*\n|^TN_API [^;]*;", "", text, flags=re.MULTILINE)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    lines += [_declared(each) for each in description.functions if each.op is None or each.name in mentioned]
+    lines += [
+        _declared(function)
+        for function in description.functions
+        if function.op is None or function.name in mentioned
+    ]
     return "return [==[\n" + "\n".join(lines) + "\n]==]\n"
 
 
@@ -140,7 +144,7 @@ def _enums(words: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 def _declared(function: Function) -> str:
     """Without names of parameters, each of which would be one more object."""
-    parameters = ", ".join(each.ctype for each in function.parameters) or "void"
+    parameters = ", ".join(parameter.ctype for parameter in function.parameters) or "void"
     return f"{function.returns} {function.name}({parameters});"
 
 
@@ -157,7 +161,7 @@ def _operators(found: Sequence[Operator]) -> Iterator[str]:
     yield "local lib, own, own_maybe, own_list = core.C, core.own, core.own_maybe, core.own_list"
     yield "local again, check, fail, declare = core.again, core.check, core.fail, core.declare"
     for names, table in ((_HELPERS, "convert"), (sorted(_CHECK.values()), "is")):
-        values = ", ".join(f"core.{table}.{each.partition('_')[2]}" for each in names)
+        values = ", ".join(f"core.{table}.{name.partition('_')[2]}" for name in names)
         yield f"local {', '.join(names)} = {values}"
     yield "local new_outs, new_list, new_bool = core.new_outs, core.new_list, core.new_bool"
     yield "local signatures, select = resolve.signatures, select ]==],"
@@ -173,11 +177,11 @@ def _operators(found: Sequence[Operator]) -> Iterator[str]:
 
 def _operator(operator: Operator) -> Iterator[str]:
     forms = [each for overload in operator.overloads for each in (overload.plain, overload.full)]
-    declared = {_declared(each): None for each in forms if each is not None}
+    declared = {_declared(form): None for form in forms if form is not None}
     yield f"  declare([=[{' '.join(declared)}]=])"
     for number, overload in enumerate(operator.overloads):
         yield f"  -- {overload.schema}"
-        names = ", ".join(_name(each) for each in overload.arguments)
+        names = ", ".join(_name(argument) for argument in overload.arguments)
         yield f"  local function f{number}({names})"
         yield from (f"    {line}" for line in _overload(overload))
         yield "  end"
@@ -189,9 +193,9 @@ def _operator(operator: Operator) -> Iterator[str]:
             f"f{number}",
             json.dumps(str(overload.schema)),
             str(len(overload.positional)),
-            _table(json.dumps(each.name) for each in overload.arguments),
-            _table(json.dumps(re.sub(r"\d+", "n", each.code)) for each in overload.arguments),
-            _table("true" if each.needed else "false" for each in overload.arguments),
+            _table(json.dumps(argument.name) for argument in overload.arguments),
+            _table(json.dumps(re.sub(r"\d+", "n", argument.code)) for argument in overload.arguments),
+            _table("true" if argument.needed else "false" for argument in overload.arguments),
         ]
         yield f"    {{ {', '.join(fields)} }},"
     yield "  }"
@@ -211,7 +215,7 @@ def _dispatch(operator: Operator) -> Iterator[str]:
     quoted = json.dumps(operator.name)
     yield f"  return function({', '.join([*places, last])})"
     for number, overload in enumerate(operator.overloads):
-        if any(each.required for each in overload.keywords):
+        if any(keyword.required for keyword in overload.keywords):
             continue
         given = overload.positional
         tests = [_test(each, place) for each, place in zip(given, places, strict=False)]
@@ -236,9 +240,9 @@ def _name(given: Given) -> str:
 
 def _overload(overload: Overload) -> Iterator[str]:
     yield from _filled(overload.positional)
-    keywords = [_name(each) for each in overload.keywords]
+    keywords = [_name(keyword) for keyword in overload.keywords]
     if overload.plain is not None and keywords:
-        yield f"if {' and '.join(f'{each} == nil' for each in keywords)} then"
+        yield f"if {' and '.join(f'{keyword} == nil' for keyword in keywords)} then"
         yield from (f"  {line}" for line in _call(overload, overload.plain))
         yield "end"
     yield from _filled(overload.keywords)

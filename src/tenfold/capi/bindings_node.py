@@ -62,11 +62,12 @@ def _layer_types() -> Iterator[str]:
 def _functions(description: Description) -> dict[str, Any]:
     """By name: the type of the result, then of each parameter."""
     found = {}
-    for each in description.functions:
+    for function in description.functions:
         parameters = [
-            "uint64_t" if p.role == "user" else _type(p.ctype, description.opaque) for p in each.parameters
+            "uint64_t" if p.role == "user" else _type(p.ctype, description.opaque)
+            for p in function.parameters
         ]
-        found[each.name] = [_type(each.returns, description.opaque), *parameters]
+        found[function.name] = [_type(function.returns, description.opaque), *parameters]
     return found
 
 
@@ -85,7 +86,7 @@ def _type(ctype: str, opaque: Sequence[str]) -> str:
 
 
 def _operator(operator: Operator) -> dict[str, Any]:
-    described: dict[str, Any] = {"overloads": [_overload(each) for each in operator.overloads]}
+    described: dict[str, Any] = {"overloads": [_overload(overload) for overload in operator.overloads]}
     if operator.is_method:
         described["method"] = True
     if operator.spread is not None:
@@ -97,7 +98,10 @@ def _overload(overload: Overload) -> dict[str, Any]:
     """`arguments` are [name, type, whether it is needed, whether C takes a pointer, what stands for it];
     `plain` and `full` the C function's name and the places of the arguments that it takes, in its order;
     `written` the places of those that it writes to."""
-    given = [[each.name, each.code, each.needed, each.pointer, each.filled] for each in overload.arguments]
+    given = [
+        [argument.name, argument.code, argument.needed, argument.pointer, argument.filled]
+        for argument in overload.arguments
+    ]
     return {
         "schema": str(overload.schema),
         "positional": len(overload.positional),
@@ -106,13 +110,16 @@ def _overload(overload: Overload) -> dict[str, Any]:
         "full": _places(overload, overload.full),
         "result": overload.result,
         "results": len(overload.schema.returns),
-        "written": [place for place, each in enumerate(overload.arguments) if each.type.is_written],
+        "written": [place for place, argument in enumerate(overload.arguments) if argument.type.is_written],
     }
 
 
 def _places(overload: Overload, function: Function) -> list[Any]:
-    places = {c_name(each.name): place for place, each in enumerate(overload.arguments)}
-    return [function.name, *(places[each.name] for each in function.parameters if each.name in places)]
+    places = {c_name(argument.name): place for place, argument in enumerate(overload.arguments)}
+    return [
+        function.name,
+        *(places[parameter.name] for parameter in function.parameters if parameter.name in places),
+    ]
 
 
 # ---- TypeScript -------------------------------------------------------------------------------------------
@@ -183,7 +190,7 @@ def _signatures(operator: Operator, method: bool) -> Iterator[str]:
             continue
         skipped = 1 if method else 0
         positional, result = overload.positional[skipped:], _result(overload)
-        needed = any(each.needed for each in overload.keywords)
+        needed = any(keyword.needed for keyword in overload.keywords)
         parameters = list(_parameters(positional, followed=needed))
         if overload.keywords:
             parameters.append(f"named{'' if needed else '?'}: {_named(overload.keywords)}")

@@ -71,15 +71,15 @@ class Overload:
 
     @property
     def positional(self) -> tuple[Given, ...]:
-        return tuple(each for each in self.arguments if not each.keyword)
+        return tuple(argument for argument in self.arguments if not argument.keyword)
 
     @property
     def keywords(self) -> tuple[Given, ...]:
-        return tuple(each for each in self.arguments if each.keyword)
+        return tuple(argument for argument in self.arguments if argument.keyword)
 
     @property
     def written(self) -> tuple[Given, ...]:
-        return tuple(each for each in self.arguments if each.type.is_written)
+        return tuple(argument for argument in self.arguments if argument.type.is_written)
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ class Operator:
     @property
     def is_method(self) -> bool:
         """Whether every tensor has it as a method."""
-        return any(each.arguments[:1] and _is_self(each.arguments[0]) for each in self.overloads)
+        return any(overload.arguments[:1] and _is_self(overload.arguments[0]) for overload in self.overloads)
 
     @property
     def spread(self) -> int | None:
-        for each in self.overloads:
-            given = each.positional
+        for overload in self.overloads:
+            given = overload.positional
             if given and given[-1].code == "int[]" and all(_is_self(first) for first in given[:-1]):
                 return len(given) - 1
         return None
@@ -107,13 +107,13 @@ class Operator:
     @property
     def most(self) -> int:
         """How many positional arguments the longest overload has."""
-        return max(len(each.positional) for each in self.overloads)
+        return max(len(overload.positional) for overload in self.overloads)
 
 
 def enum_words(description: Description) -> dict[str, dict[str, int]]:
     """The constants of the ABI: by type, such as dtype, the numbers of words such as float32. Element types
     that are quantized, or bits, are left out: no operator of the table makes them."""
-    found = {each.name.removeprefix("tn_"): each.words for each in description.enums}
+    found = {enum.name.removeprefix("tn_"): enum.words for enum in description.enums}
     found["dtype"] = {
         word: number for word, number in found["dtype"].items() if not word.startswith(("q", "bits"))
     }

@@ -132,8 +132,8 @@ def _merged(forms: list[Form]) -> list[str]:
 
 def enums_source(enums: Sequence[Enum]) -> str:
     """The numbers of errors, which the package's own R code raises too."""
-    status = next(each for each in enums if each.name == "tn_status")
-    codes = ", ".join(f"{each.name} = {each.value}L" for each in status.constants)
+    status = next(enum for enum in enums if enum.name == "tn_status")
+    codes = ", ".join(f"{constant.name} = {constant.value}L" for constant in status.constants)
     return f"# enums.R: written by tenfold.capi.bindings_r.\n\nerror_codes <- c({codes})\n"
 
 
@@ -343,7 +343,7 @@ def r_source(made: Sequence[ROperator]) -> str:
         if op.functional:
             lines.append(f"{op.functional} <- function({functional_signature(op)}) {_functional_body(op)}")
     pairs = [f"`{op.name}` = {op.r_name}" for op in made if op.is_method]
-    lines += ["", "operator_methods <- list(", ",\n".join(f"  {each}" for each in pairs), ")"]
+    lines += ["", "operator_methods <- list(", ",\n".join(f"  {pair}" for pair in pairs), ")"]
     return "\n".join(lines) + "\n"
 
 

@@ -167,12 +167,12 @@ class _Work:
 
     def _unit(self, patterns: Sequence[str]) -> list[str]:
         """Make a source of all sources with such names, and return those."""
-        names = [name for each in patterns for name in fnmatch.filter(self.files, f"{each}.cpp")]
+        names = [name for pattern in patterns for name in fnmatch.filter(self.files, f"{pattern}.cpp")]
         self.files[f"unit_{names[0]}"] = "".join([f'#include "{name}"\n' for name in names])
         return names
 
     def _hash(self, *parts: str) -> str:
-        versions = [version_of(each) for each in self.compilers.values()]
+        versions = [version_of(compiler) for compiler in self.compilers.values()]
         settings = [
             *self.common,
             *self.sanitize,

@@ -115,6 +115,6 @@ def _describe(parsed: argparse.Namespace) -> int:
         json.dump(description.as_json(), sys.stdout, indent=1)
         print()
         return 0
-    for each in description.functions:
-        print(f"{each.declaration};\n    {each.doc}")
+    for function in description.functions:
+        print(f"{function.declaration};\n    {function.doc}")
     return 0

@@ -65,7 +65,9 @@ class Function:
 
     @property
     def declaration(self) -> str:
-        parameters = ", ".join(_declare(each.ctype, each.name) for each in self.parameters) or "void"
+        parameters = (
+            ", ".join(_declare(parameter.ctype, parameter.name) for parameter in self.parameters) or "void"
+        )
         return f"{_declare(self.returns, self.name)}({parameters})"
 
 
@@ -88,8 +90,8 @@ class Enum:
         """The numbers by names without what all share: float32 for TN_FLOAT32, list for TN_TAG_LIST."""
         own = self.name.removeprefix("tn_").upper()
         return {
-            each.name.removeprefix("TN_").removeprefix(f"{own}_").lower(): each.value
-            for each in self.constants
+            constant.name.removeprefix("TN_").removeprefix(f"{own}_").lower(): constant.value
+            for constant in self.constants
         }
 
 
@@ -277,7 +279,15 @@ def _operator(form: TypedForm) -> Function:
 
 
 def _operator_parameters(form: TypedForm) -> Iterator[Parameter]:
-    for each in form.parameters:
-        arrays = (each.count_of,) if each.count_of else ()
-        ownership = "owned" if each.owned else "borrowed" if each.ctype.endswith("*") else "value"
-        yield Parameter(each.name, each.ctype, each.role, each.optional, ownership, arrays, each.type)
+    for parameter in form.parameters:
+        arrays = (parameter.count_of,) if parameter.count_of else ()
+        ownership = "owned" if parameter.owned else "borrowed" if parameter.ctype.endswith("*") else "value"
+        yield Parameter(
+            parameter.name,
+            parameter.ctype,
+            parameter.role,
+            parameter.optional,
+            ownership,
+            arrays,
+            parameter.type,
+        )

@@ -18,8 +18,8 @@ __all__ = ["generate"]
 
 def generate(description: Description, libtorch: Libtorch, shards: int) -> dict[str, str]:
     """File names and their text."""
-    entries = [each for each in description.functions if not each.here]
-    abi = int(hashlib.sha256("\n".join(each.declaration for each in entries).encode()).hexdigest()[:16], 16)
+    entries = [function for function in description.functions if not function.here]
+    abi = int(hashlib.sha256("\n".join(entry.declaration for entry in entries).encode()).hexdigest()[:16], 16)
     files = {
         "tenfold_ops.h": _header(description),
         "stubs.c": _stubs(entries, abi),
@@ -49,9 +49,9 @@ def _header(description: Description) -> str:
         "#endif",
         "",
     ]
-    for each in description.functions:
-        if each.op is not None:
-            lines += [f"/** {each.doc.replace('*/', '* /')} */", f"TN_API {each.declaration};"]
+    for function in description.functions:
+        if function.op is not None:
+            lines += [f"/** {function.doc.replace('*/', '* /')} */", f"TN_API {function.declaration};"]
     lines += ["", "#ifdef __cplusplus", "}", "#endif", "", "#endif"]
     return "\n".join(lines) + "\n"
 
@@ -61,24 +61,24 @@ def _stubs(entries: Sequence[Function], abi: int) -> str:
     lines = ['#include "loader.h"', "", f"const uint64_t tn_abi = UINT64_C({abi});"]
     lines += [f"const int64_t tn_slot_count = {len(entries)};", ""]
     failing = {"null": "NULL", "status": "TN_ERROR_NOT_AVAILABLE", "minus_one": "-1", "never": "0"}
-    for slot, each in enumerate(entries):
-        names = ", ".join(parameter.name for parameter in each.parameters)
-        pointer = f"({each.returns} (*)({', '.join(p.ctype for p in each.parameters) or 'void'}))"
+    for slot, entry in enumerate(entries):
+        names = ", ".join(parameter.name for parameter in entry.parameters)
+        pointer = f"({entry.returns} (*)({', '.join(p.ctype for p in entry.parameters) or 'void'}))"
         jump = f"({pointer}atomic_load_explicit(&tn_slots[{slot}], memory_order_acquire))({names});"
-        first = each.declaration.replace(f"{each.name}(", f"first_{slot}(", 1)
+        first = entry.declaration.replace(f"{entry.name}(", f"first_{slot}(", 1)
         first = f"static __attribute__((cold)) {first}"  # apart, so that the jumps fill few pages of memory
-        if each.returns == "void":
+        if entry.returns == "void":
             lines += [
-                f'{first} {{ if (tn_loader_ready("{each.name}")) {jump} }}',
-                f"{each.declaration} {{ {jump} }}",
+                f'{first} {{ if (tn_loader_ready("{entry.name}")) {jump} }}',
+                f"{entry.declaration} {{ {jump} }}",
             ]
         else:
             lines += [
                 f"{first} {{",
-                f'    if (!tn_loader_ready("{each.name}")) return {failing[each.errors]};',
+                f'    if (!tn_loader_ready("{entry.name}")) return {failing[entry.errors]};',
                 f"    return {jump}",
                 "}",
-                f"{each.declaration} {{ return {jump} }}",
+                f"{entry.declaration} {{ return {jump} }}",
             ]
     lines += ["", "_Atomic(tn_entry) tn_slots[] = {"]
     lines += [f"    (tn_entry)first_{slot}," for slot in range(len(entries))]
@@ -89,7 +89,7 @@ def _table(entries: Sequence[Function], abi: int) -> str:
     includes = [f'#include "{each}"' for each in ("internal.h", "tenfold_ops.h", "link.h")]
     lines = [*includes, "", "namespace tenfold {", ""]
     lines += ["static const tn_entry entries[] = {"]
-    lines += [f"    reinterpret_cast<tn_entry>(&{each.name})," for each in entries]
+    lines += [f"    reinterpret_cast<tn_entry>(&{entry.name})," for entry in entries]
     lines += ["};", "", "extern const tn_link_table table;"]
     lines += [f"const tn_link_table table = {{{abi}u, TENFOLD_TORCH_VERSION, {len(entries)}, entries}};"]
     return "\n".join([*lines, "", "}  // namespace tenfold"]) + "\n"
@@ -97,7 +97,7 @@ def _table(entries: Sequence[Function], abi: int) -> str:
 
 def _shard(forms: Sequence[TypedForm], checked: Container[str]) -> str:
     headers = sorted({form.installed.header for form in forms if form.installed is not None})
-    lines = ['#include "typed.h"', "", *(f"#include <ATen/ops/{each}>" for each in headers), ""]
+    lines = ['#include "typed.h"', "", *(f"#include <ATen/ops/{header}>" for header in headers), ""]
     lines += ["using namespace tenfold;", "", 'extern "C" {', ""]
     for form in forms:
         lines += [*_typed(form, checked), ""]

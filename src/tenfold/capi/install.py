@@ -45,7 +45,7 @@ class Package:
     def cmake(self) -> str:
         """The imported target Tenfold::NAME."""
         target = f"Tenfold::{self.name}"
-        links = ";".join([*(f"Tenfold::{each}" for each in self.needs), *self.system])
+        links = ";".join([*(f"Tenfold::{need}" for need in self.needs), *self.system])
         include = "${_tenfold}/include" + (f"/{self.headers}" if self.headers else "")
         properties = {
             "IMPORTED_LOCATION": f"${{_tenfold}}/lib/lib{self.name}.so.{release}",

@@ -69,7 +69,7 @@ def _batch_norm(rank: int) -> Layer:
 
 def _pooling(kind: str, rank: int) -> Layer:
     options = {"kernel_size": REQUIRED, "stride": None, "padding": 0}
-    sizes = {each: f"{each}*{rank}" for each in options}
+    sizes = {option: f"{option}*{rank}" for option in options}
     operator = f"{kind}_pool{rank}d"
     return Layer(f"{kind.capitalize()}Pool{rank}d", operator, options, inputs=("self",), arguments=sizes)
 

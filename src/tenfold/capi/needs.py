@@ -137,7 +137,7 @@ def _stated(row: Row) -> dict[str, str]:
 
 
 def _form(schema: Schema) -> str:
-    if any(each.keyword_only and each.type.is_written for each in schema.arguments):
+    if any(argument.keyword_only and argument.type.is_written for argument in schema.arguments):
         return "out"
     return "inplace" if schema.is_inplace else ""
 
@@ -145,9 +145,9 @@ def _form(schema: Schema) -> str:
 def _taken(schema: Schema) -> list[tuple[object, ...]]:
     """The arguments that are read, without those about placement: with `out`, there is no need of them."""
     read = [
-        each
-        for each in schema.arguments
-        if not (each.keyword_only and (each.type.is_written or each.name in _PLACED))
+        argument
+        for argument in schema.arguments
+        if not (argument.keyword_only and (argument.type.is_written or argument.name in _PLACED))
     ]
     return [(each.name, each.type.kind, each.type.is_list, each.type.optional) for each in read]
 
@@ -192,7 +192,7 @@ def header(schemas: Mapping[str, Installed]) -> str:
 
 
 def _check(condition: str, schema: Schema) -> str:
-    places = {each.name: f"arguments[{i}]" for i, each in enumerate(schema.arguments)}
+    places = {argument.name: f"arguments[{i}]" for i, argument in enumerate(schema.arguments)}
 
     def place(name: str) -> str:
         if name not in places:
@@ -205,7 +205,7 @@ def _check(condition: str, schema: Schema) -> str:
             return f'need({place(name)}.toInt() {sign} {number}, "{name} is {words}");'
         case ["some", name]:
             test = f"!{place(name)}.toListRef().empty()"
-            kind = next(each.type.kind for each in schema.arguments if each.name == name)
+            kind = next(argument.type.kind for argument in schema.arguments if argument.name == name)
             element = "tensor" if kind == "Tensor" else f"element of {name}"
             return f'need({test}, "at least one {element} is needed");'
         case [name, "like", other]:

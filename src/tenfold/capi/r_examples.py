@@ -67,7 +67,9 @@ def _samples(row: Row, form: Form) -> list[S]:
     if row.samples:
         samples = row.samples() if callable(row.samples) else row.samples
         return [
-            each for each in samples if all(_usual(value) for value in (*each.args, *each.kwargs.values()))
+            sample
+            for sample in samples
+            if all(_usual(value) for value in (*sample.args, *sample.kwargs.values()))
         ]
     needed = [a for a in form.schema.arguments if a.default is MISSING and not a.type.optional]
     alike = row.promote is not None and all(a.type.kind == "Tensor" and not a.type.is_list for a in needed)

@@ -267,7 +267,7 @@ class Function:
     def _computed(self) -> list[str]:
         if self.expression is not None:
             return [self._returned(_WORD.sub(self._inside, self.expression))]
-        pushes = [self._push(each) for each in self.arguments]
+        pushes = [self._push(argument) for argument in self.arguments]
         kind = {"[tensor]": "tensors", "[results]": "results", "f64": "number"}.get(self.result, "tensor")
         count = ", count" if self.result in _LISTS else ""
         found = f"RUN_{kind.upper()}(call{count})"
@@ -354,9 +354,9 @@ def header() -> str:
 def source() -> str:
     """The text of the C file behind it."""
     written = ['#include "calls.h"\n#include "shapes.h"\n#include "layers.h"\n']
-    for each in functions():
-        body = "\n".join(f"    {line}" for line in each.body)
-        written.append(f"{each.prototype} {{\n{body}\n}}\n")
+    for function in functions():
+        body = "\n".join(f"    {line}" for line in function.body)
+        written.append(f"{function.prototype} {{\n{body}\n}}\n")
     return "\n".join(written)
 
 

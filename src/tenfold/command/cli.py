@@ -193,7 +193,7 @@ def _show(parsed: argparse.Namespace) -> int:
         status, names = _execute(parsed.file)
         if not printed and not status:
             # A file that asks for no value: show what it would take to have the tensors it leaves behind.
-            left = [each for each in names.values() if isinstance(each, tenfold.Tensor)]
+            left = [name for name in names.values() if isinstance(name, tenfold.Tensor)]
             pending = [each for each in left if each.current().buffer is None]
             if pending:
                 print(pending[-1].show(parsed.stage, parsed.lines))
@@ -252,10 +252,10 @@ def _run_built(path: str, arguments: Sequence[str]) -> int:
         results = module(*given)
     results = results if isinstance(results, tuple) else (results,)
     if parsed.save:
-        np.savez(parsed.save, *[each.numpy() for each in results])
+        np.savez(parsed.save, *[result.numpy() for result in results])
     else:
-        for each in results:
-            print(each)
+        for result in results:
+            print(result)
     return 0
 
 

@@ -34,7 +34,7 @@ def script(shell: str, parser: argparse.ArgumentParser) -> str:
 def _words(parser: argparse.ArgumentParser, after: tuple[str, ...]) -> Iterator[Word]:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            meanings = {each.dest: each.help or "" for each in action._choices_actions}
+            meanings = {choice.dest: choice.help or "" for choice in action._choices_actions}
             for name, inner in action.choices.items():
                 yield Word(after, name, meanings.get(name, ""))
                 yield from _words(inner, (*after, name))

@@ -50,7 +50,7 @@ def examine() -> list[Finding]:
         version = _version(package)
         found = f"{version}, for {purpose}" if version else f"not installed; {purpose} needs it"
         findings.append(Finding(package, version is not None, found, "" if version else install, False))
-    findings += [_try_door(*each) for each in DOORS]
+    findings += [_try_door(*door) for door in DOORS]
     findings.append(_try_device("cpu", optional=False))
     findings.append(_try_device("cuda", optional=True))
     findings.append(_cache())
@@ -97,5 +97,5 @@ def _cache() -> Finding:
             "disk cache", True, "switched off by TENFOLD_CACHE_DIR, or the user has no home", "", True
         )
     files = list(Path(where).glob("*" + cache.SUFFIX))
-    size = sum(each.stat().st_size for each in files) / 1e6
+    size = sum(file.stat().st_size for file in files) / 1e6
     return Finding("disk cache", True, f"{where}: {len(files)} programs, {size:.1f} MB", "", True)

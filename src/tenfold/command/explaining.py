@@ -106,7 +106,11 @@ def made(parsed: argparse.Namespace, execute: Execute) -> tuple[int, str, str]:
     count = len(explanations)
     programs_ = "1 program" if count == 1 else f"{count} programs"
     summary = f"{programs_}, {nodes:,} Trace nodes, {ops:,} FlatIR ops"
-    return status, html.page(title, [each.to_dict() for each in explanations], before=before), summary
+    return (
+        status,
+        html.page(title, [explanation.to_dict() for explanation in explanations], before=before),
+        summary,
+    )
 
 
 def _other_version(parsed: argparse.Namespace) -> list[dict[str, Any]]:
@@ -139,7 +143,9 @@ def _purple(path: str, title: str) -> tuple[int, str, str]:
 
 
 def _parts(explanations: list[Explanation]) -> tuple[list[Any], list[Any]]:
-    return [each.nodes for each in explanations], [each.ops for each in explanations]
+    return [explanation.nodes for explanation in explanations], [
+        explanation.ops for explanation in explanations
+    ]
 
 
 def _explained(parsed: argparse.Namespace, execute: Execute) -> tuple[int, list[Explanation]]:
@@ -172,12 +178,14 @@ def _takes_nothing(function: Any) -> bool:
     except (TypeError, ValueError):
         return False
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return all(each.default is not each.empty or each.kind in several for each in parameters)
+    return all(
+        parameter.default is not parameter.empty or parameter.kind in several for parameter in parameters
+    )
 
 
 def _pending(names: dict[str, Any]) -> list[Explanation]:
     """Of a file that asks for no value: what it would take to have the last tensor that it leaves behind."""
-    left = [each.current() for each in names.values() if isinstance(each, tenfold.Tensor)]
+    left = [name.current() for name in names.values() if isinstance(name, tenfold.Tensor)]
     waiting = [each for each in left if each.buffer is None]
     if not waiting:
         return []

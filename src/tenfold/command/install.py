@@ -37,6 +37,6 @@ def _install(parsed: argparse.Namespace) -> int:
     packages = (*LIBTENFOLD, LIBPURPLE)
     destdir = os.environ.get("DESTDIR", "") if parsed.destdir is None else parsed.destdir
     root = install(built, packages, parsed.prefix, destdir)
-    known = ", ".join(each.name for each in packages)
+    known = ", ".join(package.name for package in packages)
     console.print(f"{root}: pkg-config knows {known}; CMake finds Tenfold")
     return 0

@@ -80,7 +80,7 @@ def named(name: str) -> list[Row | PlainRow]:
     module, _, last = name.rpartition(".")
     if module in MODULES:
         return [row for row in all_rows() if row.module == MODULES[module] and row.python_name == last]
-    return [row for each in ("aten", *OTHERS, "prim") for row in _overloads(each, name)]
+    return [row for namespace in ("aten", *OTHERS, "prim") for row in _overloads(namespace, name)]
 
 
 def _overloads(space: str, name: str) -> list[Row | PlainRow]:
@@ -193,10 +193,10 @@ def _reaches(function: Any, target: Any, seen: set[int] | None = None) -> bool:
     while codes:
         part = codes.pop()
         names.update(part.co_names)
-        codes += [each for each in part.co_consts if isinstance(each, CodeType)]
+        codes += [constant for constant in part.co_consts if isinstance(constant, CodeType)]
     found = [function.__globals__[name] for name in names if name in function.__globals__]
     modules = [vars(each) for each in found if isinstance(each, ModuleType)]
-    found += [each[name] for each in modules for name in names & each.keys()]
+    found += [module[name] for module in modules for name in names & module.keys()]
     found += [cell.cell_contents for cell in function.__closure__ or ()]
     return any(each is target or _reaches(each, target, seen) for each in found)
 

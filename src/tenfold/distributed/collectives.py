@@ -313,8 +313,8 @@ def _exchange(own: Any, ranks: Sequence[int], sources: Sequence[int]) -> list[An
         connection.set(f"object/{name}/{number}/{connection.rank}", pickle.dumps(own).hex())
         connection.kept.setdefault(name, []).append(number)
     found = [
-        pickle.loads(bytes.fromhex(connection.get(f"object/{name}/{number}/{each}", each)))
-        for each in sources
+        pickle.loads(bytes.fromhex(connection.get(f"object/{name}/{number}/{source}", source)))
+        for source in sources
     ]
     connection.set(f"read/{name}/{connection.rank}", str(number))
     return found
@@ -325,7 +325,7 @@ def _forget_read(connection: Any, name: str, ranks: Sequence[int]) -> None:
     kept = connection.kept.get(name, [])
     if len(kept) < KEPT:
         return
-    read = min(int(connection.known(f"read/{name}/{each}") or 0) for each in ranks)
+    read = min(int(connection.known(f"read/{name}/{rank}") or 0) for rank in ranks)
     for number in kept:
         if number <= read:
             connection.forget(f"object/{name}/{number}/{connection.rank}")

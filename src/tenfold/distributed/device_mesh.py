@@ -147,7 +147,7 @@ def init_device_mesh(
 
     if device_type not in ("cpu", "cuda"):
         raise DeviceError(f"there is no mesh of {device_type!r} devices", help='use "cpu" or "cuda"')
-    ids = [each.id for each in xla.client(device_type).client.devices()]
+    ids = [device.id for device in xla.client(device_type).client.devices()]
     count = math.prod(shape)
     if count > len(ids):
         name = "TENFOLD_CPU_DEVICES" if device_type == "cpu" else "CUDA_VISIBLE_DEVICES"
@@ -162,7 +162,7 @@ def init_device_mesh(
 def _are_own(device_type: str, ids: np.ndarray) -> bool:
     from tenfold.engines import xla
 
-    own = {each.id for each in xla.client(device_type).devices}
+    own = {device.id for device in xla.client(device_type).devices}
     return all(each in own for each in ids.ravel().tolist())
 
 

@@ -50,13 +50,13 @@ def outside_of_compiled(what: str, help: str) -> None:
 def averaged(gradients: Sequence[Tensor], mesh: DeviceMesh, placed: Sequence[Sharding]) -> list[Tensor]:
     """The mean over all processes of what each has, sharded over a mesh of one device of each: one program
     for all of them."""
-    evaluate.evaluate([each.current() for each in gradients])
+    evaluate.evaluate([gradient.current() for gradient in gradients])
     results = []
     with no_grad():
-        for each, target in zip(gradients, placed, strict=True):
-            mean = aten("mean")(stacked(each, mesh), (0,))
+        for gradient, target in zip(gradients, placed, strict=True):
+            mean = aten("mean")(stacked(gradient, mesh), (0,))
             results.append(sharding.constrain(mean, target))
-    evaluate.evaluate([each.current() for each in results])
+    evaluate.evaluate([result.current() for result in results])
     return results
 
 
@@ -72,9 +72,9 @@ def averaged_if_any(
     all run one program, whatever each has reached."""
     with no_grad():
         used = leaf(np.array(reached, np.float32), Device("cpu"))
-        gradients = [aten("zeros_like")(each) if each.grad is None else each.grad for each in tensors]
+        gradients = [aten("zeros_like")(tensor) if tensor.grad is None else tensor.grad for tensor in tensors]
         if dtype is not None:
-            gradients = [each.to(dtype) for each in gradients]
+            gradients = [gradient.to(dtype) for gradient in gradients]
         shares, *means = averaged([used, *gradients], mesh, [Sharding.replicated(mesh.root, 1), *placed])
         found = zip(means, shares.to_local().tolist(), strict=True)
         return [mean if share else None for mean, share in found]
@@ -97,13 +97,13 @@ def from_first(tensors: Sequence[Tensor], mesh: DeviceMesh) -> None:
     """Let tensors be what the mesh's first process has: one program for all of them."""
     with no_grad():
         chosen = []
-        for each in tensors:
-            whole = Sharding.replicated(mesh.root, each.ndim)
-            chosen.append(sharding.constrain(stacked(each, mesh)[0], whole))
+        for tensor in tensors:
+            whole = Sharding.replicated(mesh.root, tensor.ndim)
+            chosen.append(sharding.constrain(stacked(tensor, mesh)[0], whole))
         evaluate.evaluate([each.current() for each in chosen])
-        for each, first in zip(tensors, chosen, strict=True):
+        for tensor, first in zip(tensors, chosen, strict=True):
             local: Tensor = first.to_local()
-            each.copy_(local)
+            tensor.copy_(local)
 
 
 def plain(tensor: Tensor) -> Tensor:

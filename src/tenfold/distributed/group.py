@@ -36,8 +36,8 @@ class ProcessGroup:
 
         if platform not in self._meshes:
             first: dict[int, int] = {}
-            for each in xla.client(platform).client.devices():
-                first.setdefault(each.process_index, each.id)
+            for device in xla.client(platform).client.devices():
+                first.setdefault(device.process_index, device.id)
             devices = [first[rank] for rank in self.ranks]
             self._meshes[platform] = DeviceMesh(platform, devices, mesh_dim_names=("world",))
         return self._meshes[platform]

@@ -211,10 +211,10 @@ def _watch(command: list[str], environments: list[dict[str, str]]) -> tuple[int,
     it was."""
     processes: list[subprocess.Popen[bytes]] = []
     try:
-        for each in environments:
-            processes.append(subprocess.Popen(command, env=each))
+        for environment in environments:
+            processes.append(subprocess.Popen(command, env=environment))
         while True:
-            statuses = [each.poll() for each in processes]
+            statuses = [process.poll() for process in processes]
             failed = [(rank, status) for rank, status in enumerate(statuses) if status]
             if failed:
                 # One that was killed is the cause; those that heard of it are not.
@@ -230,7 +230,7 @@ def _watch(command: list[str], environments: list[dict[str, str]]) -> tuple[int,
 
 def _end(processes: list[subprocess.Popen[bytes]]) -> None:
     """End processes that still run: they may tidy up, but not for long."""
-    running = [each for each in processes if each.poll() is None]
+    running = [process for process in processes if process.poll() is None]
     for each in running:
         with contextlib.suppress(ProcessLookupError):
             each.send_signal(signal.SIGTERM)

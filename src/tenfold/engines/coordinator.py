@@ -140,8 +140,8 @@ class _Meeting:
         for each in self.said:
             each.close()
         connections = [each for each, _ in self.found.values()]
-        for each in connections:
-            each.setblocking(True)
+        for connection in connections:
+            connection.setblocking(True)
         return connections
 
     def _tell_all(self, line: str) -> None:
@@ -149,9 +149,9 @@ class _Meeting:
 
 
 def _tell(connections: list[socket.socket], line: str) -> None:
-    for each in connections:
+    for connection in connections:
         with contextlib.suppress(OSError):
-            each.sendall(line.encode() + b"\n")
+            connection.sendall(line.encode() + b"\n")
 
 
 if __name__ == "__main__":

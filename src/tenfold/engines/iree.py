@@ -205,12 +205,12 @@ class Executable:
         rt = runtime()
         try:
             given = rt.VmVariantList(len(arrays))
-            for each in arrays:
-                given.push_ref(self._put(each))
+            for array in arrays:
+                given.push_ref(self._put(array))
             results = rt.VmVariantList(1)
             self._invoke(self._function, given, results)
             views = [results.get_as_object(i, rt.HalBufferView) for i in range(len(results))]
-            return [np.array(rt.DeviceArray(self._device, each).to_host()) for each in views]
+            return [np.array(rt.DeviceArray(self._device, view).to_host()) for view in views]
         except Exception as error:
             raise _translated(error) from None
 

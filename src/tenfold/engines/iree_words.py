@@ -26,7 +26,7 @@ def rewrite(ir: Any, module: Any) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(look)
-    if any("?" in str(each.type) for loop in loops for each in loop.results):
+    if any("?" in str(result.type) for loop in loops for result in loop.results):
         # It takes two that are carried for one where they start alike, and says nothing.
         raise UnsupportedError(
             "IREE computes StableHLO's loops over tensors of open sizes wrongly",
@@ -78,7 +78,7 @@ class _Writer:
     def empty(self, type: Any, extents: Sequence[Any]) -> Any:
         """A tensor of a type, of whose open dimensions these are the sizes."""
         shaped = self.ir.RankedTensorType(type)
-        open = [each for dim, each in enumerate(extents) if shaped.is_dynamic_dim(dim)]
+        open = [extent for dim, extent in enumerate(extents) if shaped.is_dynamic_dim(dim)]
         return self.op("tensor.empty", type, open)
 
     def each(self, type: Any, extents: Sequence[Any], element: Callable[[Sequence[Any]], Any]) -> Any:
@@ -129,7 +129,7 @@ def _gather(writer: _Writer, op: Any) -> Any:
     sizes = (
         [writer.extracted_index(given[0], [writer.number(d)]) for d in range(rank)]
         if given
-        else [writer.number(int(each)) for each in _slice_sizes(op)]
+        else [writer.number(int(slice_size)) for slice_size in _slice_sizes(op)]
     )
     zero, kept = writer.number(0), [d for d in range(rank) if d not in (*collapsed, *batching)]
     batch_dims = [dim for dim in range(shaped[2].rank) if dim != vector]

@@ -81,8 +81,8 @@ class Run(Calls):
         self.frames: dict[Node, _Frame] = {}
 
     def outputs(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        kept = [np.ascontiguousarray(each).reshape(each.shape) for each in arrays]  # until the run is over
-        return [self.fetch(each) for each in self.handles([self.wrap(array) for array in kept])]
+        kept = [np.ascontiguousarray(array).reshape(array.shape) for array in arrays]  # until the run is over
+        return [self.fetch(handle) for handle in self.handles([self.wrap(array) for array in kept])]
 
     def handles(self, leaves: Sequence[Held]) -> list[Held]:
         """The outputs' tensors, computed from those of the leaves."""
@@ -106,15 +106,15 @@ class Run(Calls):
         return self.values[value if value in self.values else (value.node, value.index)]
 
     def _node(self, node: Node, records: Sequence[bool] | None) -> None:
-        inputs = [self._value(each) for each in node.inputs]
+        inputs = [self._value(operand) for operand in node.inputs]
         if isinstance(node, GradientNode):
             results = self._gradient(node, inputs)
         elif records is None:
             results = self._call(node, inputs)
         else:
             results = self._recorded(node, inputs, records)
-        for i, each in enumerate(results):
-            self.values[node, i] = each
+        for i, result in enumerate(results):
+            self.values[node, i] = result
 
     def _recorded(self, node: Node, inputs: list[Held], records: Sequence[bool]) -> list[Held]:
         """Call a node so that gradients can go back through it, to the inputs that say so."""
@@ -126,7 +126,7 @@ class Run(Calls):
             own.append(alias)
         results = self._call(node, own, recording=True)
         self.frames[node] = _Frame(own, results)
-        return [self.apply("aten::detach", each) for each in results]
+        return [self.apply("aten::detach", result) for result in results]
 
     def _gradient(self, node: GradientNode, cotangents: list[Held]) -> list[Held]:
         """The cotangents that are wanted, by going back through the nodes of the path."""
@@ -229,7 +229,7 @@ class Run(Calls):
                 state = next(remaining)
                 self.lib.tn_manual_seed(seed_of(self.fetch(state)))
             self.lib.tn_call_op(found, stack)
-            results = [self.own(each) for each in self.results(stack)]
+            results = [self.own(result) for result in self.results(stack)]
         finally:
             self.lib.tn_stack_free(stack)
         if state is not None:
@@ -288,9 +288,9 @@ def _last_uses(program: Trace) -> dict[int, list[Any]]:
     for i, node in enumerate(program.nodes):
         for k in range(len(node.callee.result_types)):
             places[node, k] = i
-        for each in node.inputs:
-            if each.buffer is None and each.node is not None:
-                places[each.node, each.index] = i
+        for operand in node.inputs:
+            if operand.buffer is None and operand.node is not None:
+                places[operand.node, operand.index] = i
     for place, index in program.outputs:
         if place >= 0:
             places.pop((program.nodes[place], index), None)

@@ -91,8 +91,8 @@ class Calls:
         """An op of one result, on tensors, numbers and tuples of numbers; a list is one of tensors."""
         stack = self.lib.tn_stack_new()
         try:
-            for each in arguments:
-                self._push_plain(stack, each)
+            for argument in arguments:
+                self._push_plain(stack, argument)
             self.lib.tn_call_op(named(self.lib, name), stack)
             return self.own(self.lib.tn_stack_pop_tensor(stack))
         finally:
@@ -201,8 +201,8 @@ class Calls:
             try:
                 self._push_value(stack, lib.tn_value_list(*handles(values)))
             finally:
-                for each in values:
-                    lib.tn_value_free(each)
+                for value in values:
+                    lib.tn_value_free(value)
 
     def _push_number(
         self, stack: int, number: complex, beside: Sequence[TensorType], result: TensorType

@@ -152,8 +152,8 @@ def _dot(run: Calls, op: Any, operands: Sequence[Held]) -> Held:
 
 
 def _product(run: Calls, x: Held, dimensions: tuple[int, ...]) -> Held:
-    for each in sorted(dimensions, reverse=True):
-        x = run.apply("aten::prod.dim_int", x, each)
+    for dimension in sorted(dimensions, reverse=True):
+        x = run.apply("aten::prod.dim_int", x, dimension)
     return x
 
 
@@ -225,12 +225,12 @@ def _checked(run: Calls, op: Any, operands: Sequence[Held]) -> Held:
 
 def evaluate_fragment(run: Calls, fragment: Function, inputs: Sequence[Held]) -> list[Held]:
     """A fragment's results on these inputs."""
-    params = [flat.Value(each.type) for each in fragment.params]
+    params = [flat.Value(param.type) for param in fragment.params]
     whole = Function(params, fragment.inline(params, None, device=run.device.type), fragment.name)
     values: dict[flat.Value, Held] = dict(zip(params, inputs, strict=True))
     for op in whole.ops:
-        values[op.results[0]] = _evaluate(run, op, [values[each] for each in op.operands])
-    return [run.own(run.lib.tn_tensor_share(values[each])) for each in whole.results]
+        values[op.results[0]] = _evaluate(run, op, [values[operand] for operand in op.operands])
+    return [run.own(run.lib.tn_tensor_share(values[result])) for result in whole.results]
 
 
 def _evaluate(run: Calls, op: Op, operands: Sequence[Held]) -> Held:

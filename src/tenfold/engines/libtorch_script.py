@@ -46,8 +46,8 @@ class _Values(Calls):
         self.arrays: list[np.ndarray] = []  # whose memory tensors look at
 
     def close(self) -> None:
-        for each in self.values:
-            self.lib.tn_value_free(each)
+        for value in self.values:
+            self.lib.tn_value_free(value)
         self.values.clear()
         super().close()
 
@@ -129,8 +129,8 @@ class Script:
     def call(self, method: str, arguments: Sequence[Any]) -> Any:
         values, stack = _Values(self.lib), self.lib.tn_stack_new()
         try:
-            for each in arguments:
-                self.lib.tn_stack_push(stack, values.value(each))
+            for argument in arguments:
+                self.lib.tn_stack_push(stack, values.value(argument))
             self.lib.tn_module_call(self.handle, method.encode(), stack)
             return values.python(values.keep(self.lib.tn_stack_at(stack, 0)))
         finally:
@@ -174,8 +174,8 @@ def traced(
     stack = lib.tn_stack_new()
     try:
         held = [_registered(lib, module.handle, values, each) for each in outside]
-        for each in arguments:
-            lib.tn_stack_push(stack, values.value(each))
+        for argument in arguments:
+            lib.tn_stack_push(stack, values.value(argument))
         _trace_into(module, program, stack, held, result)
     finally:
         lib.tn_stack_free(stack)
@@ -218,7 +218,7 @@ def _trace_into(
         try:
             count = lib.tn_stack_count(given)
             arguments = [values.keep(lib.tn_stack_at(given, i)) for i in range(count)]
-            inputs = [tensor for each in arguments for tensor in _tensors(values, each)]
+            inputs = [tensor for argument in arguments for tensor in _tensors(values, argument)]
             made = ran.handles([*inputs, *outside])
             found = _built(values, result(list(made)))
             lib.tn_stack_clear(given)
@@ -245,7 +245,7 @@ def _tensors(values: _Values, value: int) -> list[Held]:
     if lib.tn_value_tag(value) == _TAGS["tensor"]:
         return [values.own(lib.tn_value_to_tensor(value))]
     parts = [values.keep(lib.tn_value_at(value, i)) for i in range(lib.tn_value_count(value))]
-    return [tensor for each in parts for tensor in _tensors(values, each)]
+    return [tensor for part in parts for tensor in _tensors(values, part)]
 
 
 def _built(values: _Values, form: Any) -> int:

@@ -29,14 +29,14 @@ from tenfold.trace.collect import Trace
 @functools.lru_cache(64)
 def devices_of(mesh: Mesh) -> tuple[Any, ...]:
     """XLA's devices of a mesh, in order; those of other processes are among them."""
-    known = {each.id: each for each in xla.client(mesh.platform).client.devices()}
-    missing = [each for each in mesh.devices if each not in known]
+    known = {device.id: device for device in xla.client(mesh.platform).client.devices()}
+    missing = [device for device in mesh.devices if device not in known]
     if missing:
         raise DeviceError(
             f"there is no {mesh.platform} device {missing[0]}: there are {len(known)}",
             help="TENFOLD_CPU_DEVICES=8 gives a process eight CPU devices; see also `tenfold launch`",
         )
-    return tuple([known[each] for each in mesh.devices])
+    return tuple([known[device] for device in mesh.devices])
 
 
 @functools.lru_cache(64)
@@ -147,7 +147,7 @@ def own_part(buffer: Any) -> Any:
 
 def parts_of(buffer: Any) -> list[np.ndarray]:
     """What this process's devices have of an array, in the order of the mesh."""
-    return [each._single_device_array_to_np_array_did_copy()[0] for each in buffer._arrays]
+    return [array._single_device_array_to_np_array_did_copy()[0] for array in buffer._arrays]
 
 
 def fetch(buffer: Any) -> np.ndarray:
@@ -180,7 +180,7 @@ def copy(buffer: Any) -> Any:
 
 def bytes_here(buffer: Any) -> list[int]:
     """The bytes that each of this process's devices holds of an array, as PJRT counts them."""
-    return [each.on_device_size_in_bytes() for each in buffer._arrays]
+    return [array.on_device_size_in_bytes() for array in buffer._arrays]
 
 
 # Programs
@@ -248,7 +248,7 @@ def exchange_of(loaded: Any, module: stablehlo.Module, mesh: Mesh) -> Any:
     """What processes compare of a program by which they exchange data; None for one that exchanges none."""
     if xla.cluster is None or not is_shared(mesh):
         return None
-    if not any(COLLECTIVE.search(each.to_string()) for each in loaded.hlo_modules()):
+    if not any(COLLECTIVE.search(hlo_module.to_string()) for hlo_module in loaded.hlo_modules()):
         return None
     ranks = sorted({each.process_index for each in devices_of(mesh)} - {xla.cluster.rank})
     text = module.text(whole=True)

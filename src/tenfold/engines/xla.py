@@ -442,7 +442,7 @@ def executables() -> list[Executable]:
 def synchronize() -> None:
     """Wait until the devices in use have done all that they were given. The CPU's programs have run when
     the call that starts them returns."""
-    for place in [each for each in list(_clients.values()) if each.platform != "cpu"]:
+    for place in [client for client in list(_clients.values()) if client.platform != "cpu"]:
         for array in place.client.live_arrays():
             with contextlib.suppress(RuntimeError):  # given away meanwhile
                 array.block_until_ready()
@@ -520,8 +520,8 @@ def _makers(results: Sequence[TensorType], xla_device: Any) -> list[Any]:
     one, at every run."""
     j = jaxlib()
     sharding = j.sharding(xla_device)
-    avals = [_Aval(each.shape, each.dtype.numpy, sharding) for each in results]
-    return [j.handler(each, sharding, committed=True) for each in avals]
+    avals = [_Aval(result.shape, result.dtype.numpy, sharding) for result in results]
+    return [j.handler(aval, sharding, committed=True) for aval in avals]
 
 
 def provide(module: stablehlo.Module, device: Device) -> None:
@@ -591,7 +591,11 @@ def _lapack() -> frozenset[str]:
                 f"linear algebra needs SciPy's LAPACK, which cannot be imported ({error})",
                 help="pip install scipy",
             ) from None
-        targets = {name: each for name, each in library.registrations().items() if name.endswith("_ffi")}
+        targets = {
+            name: registration
+            for name, registration in library.registrations().items()
+            if name.endswith("_ffi")
+        }
         for name, function in targets.items():
             j.xc.register_custom_call_target(name, function, platform="cpu", api_version=1)
     return frozenset(targets)

@@ -24,5 +24,5 @@ def cost_of(op: Op) -> Cost:
     work = tiers.total([op])
     moved = work.bytes * tiers.BYTE + work.flops * tiers.FLOP + work.calls * tiers.CALL
     if isinstance(op, Elementwise):
-        return Cost(sum(each.numel for each in op.results), work.bytes, moved)
+        return Cost(sum(result.numel for result in op.results), work.bytes, moved)
     return Cost(work.flops + work.calls, work.bytes, moved)

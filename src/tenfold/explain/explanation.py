@@ -190,7 +190,7 @@ def drafted(
             text = executable.hlo()
             last, parts = hlo_stage(text, function)
             memory, held = memory_over(parts, text), executable.memory()
-            types = [each.type for each in function.params]
+            types = [param.type for param in function.params]
             times = measured(executable, types, device, parts, [op.cost for op in ops])
         except TenfoldError as error:
             last, times = Stage("hlo", "Optimised HLO", "op", absent=error.message), None
@@ -203,7 +203,7 @@ def drafted(
 
 def _short(trace: Trace, nodes: Sequence[int]) -> str:
     sources = [trace.nodes[node].source for node in nodes]
-    return next((each.short for each in sources if each), "")
+    return next((source.short for source in sources if source), "")
 
 
 def _nodes(trace: Trace, paths: Mapping[Node, str]) -> tuple[NodeFacts, ...]:
@@ -211,7 +211,7 @@ def _nodes(trace: Trace, paths: Mapping[Node, str]) -> tuple[NodeFacts, ...]:
     found = []
     for i, node in enumerate(trace.nodes):
         read = [places[each.node] for each in data_of(node) if each.node in places]
-        types = tuple(str(each) for each in node.callee.result_types)
+        types = tuple(str(result_type) for result_type in node.callee.result_types)
         inputs = tuple(dict.fromkeys(read))
         found.append(NodeFacts(f"t{i}", node.callee.qualified, types, inputs, paths.get(node, "")))
     return tuple(found)
@@ -221,8 +221,8 @@ def _ops(function: flat.Function, origins: Sequence[tuple[int, ...]]) -> tuple[O
     places = {op: i for i, op in enumerate(function.ops)}
     found = []
     for op, nodes in zip(function.ops, origins, strict=True):
-        read = tuple(dict.fromkeys(places[each.op] for each in op.operands if each.op in places))
-        types = tuple(str(each.type) for each in op.results)
+        read = tuple(dict.fromkeys(places[operand.op] for operand in op.operands if operand.op in places))
+        types = tuple(str(result.type) for result in op.results)
         name = op.results[0].name or "" if op.results else ""
         found.append(OpFacts(name, type(op).__name__, types, read, nodes, cost_of(op)))
     return tuple(found)

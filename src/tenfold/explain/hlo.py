@@ -56,7 +56,7 @@ class Hlo:
 
     @property
     def entry(self) -> Computation | None:
-        return next((each for each in self.computations.values() if each.entry), None)
+        return next((computation for computation in self.computations.values() if computation.entry), None)
 
 
 def take_apart(text: str, ops: Sequence[FlatOp] = ()) -> Hlo:
@@ -106,27 +106,27 @@ def _join(computations: dict[str, Computation]) -> None:
     """A fusion came from all that it holds. What says nothing of itself came from where its readers did, and
     inside of a computation that is called from where its callers did. Callees stand before their callers."""
     for computation in computations.values():
-        for each in computation.instructions:
-            for name in each.called:
+        for instruction in computation.instructions:
+            for name in instruction.called:
                 if name in computations:
-                    each.marks |= {m for one in computations[name].instructions for m in one.marks}
+                    instruction.marks |= {m for one in computations[name].instructions for m in one.marks}
     origins.inherit(computations)
     for computation in reversed(computations.values()):
-        for each in computation.instructions:
-            for name in each.called:
+        for instruction in computation.instructions:
+            for name in instruction.called:
                 inside = computations[name].instructions if name in computations else ()
                 if not any(one.marks for one in inside):
                     for one in inside:
-                        one.marks |= each.marks
+                        one.marks |= instruction.marks
 
 
 def _marks(lines: list[str], computations: dict[str, Computation]) -> list[tuple[int, ...]]:
     marks: list[tuple[int, ...]] = [()] * len(lines)
     for computation in computations.values():
         union: set[int] = set()
-        for each in computation.instructions:
-            marks[each.line] = tuple(sorted(each.marks))
-            union |= each.marks
+        for instruction in computation.instructions:
+            marks[instruction.line] = tuple(sorted(instruction.marks))
+            union |= instruction.marks
         if not computation.entry:
             marks[computation.line] = tuple(sorted(union))
     return marks

@@ -20,7 +20,7 @@ HEIGHT = 640  # pixels of the page in a notebook
 
 def page(title: str, programs: Sequence[dict[str, Any]], **facts: Any) -> str:
     """The page of some programs. The data goes in as gzip in base64, whose letters mean nothing to HTML."""
-    data = {"title": title, "programs": [_compact(each) for each in programs], **facts}
+    data = {"title": title, "programs": [_compact(program) for program in programs], **facts}
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     packed = base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
     style, scripts, skeleton = _parts()
@@ -62,10 +62,10 @@ def _compact(program: dict[str, Any]) -> dict[str, Any]:
     ]  # fmt: skip
     stages = [
         {
-            **{k: v for k, v in each.items() if k not in ("lines", "links")},
-            "lines": "\n".join(line.replace("\n", "⏎") for line in each["lines"]),
-            "links": [link[0] if len(link) == 1 else list(link) if link else -1 for link in each["links"]],
+            **{k: v for k, v in stage.items() if k not in ("lines", "links")},
+            "lines": "\n".join(line.replace("\n", "⏎") for line in stage["lines"]),
+            "links": [link[0] if len(link) == 1 else list(link) if link else -1 for link in stage["links"]],
         }
-        for each in program["stages"]
+        for stage in program["stages"]
     ]
     return {**program, "nodes": nodes, "ops": ops, "stages": stages}

@@ -38,14 +38,14 @@ def measured(
     executable: xla.Executable, params: Sequence[TensorType], device: Device, hlo: Hlo, costs: Sequence[Cost]
 ) -> Times | None:
     """The times of one run, after one that is thrown away; None where it would take too long."""
-    if sum(each.seconds for each in costs) > LONGEST or device.type == "meta":
+    if sum(cost.seconds for cost in costs) > LONGEST or device.type == "meta":
         return None
-    buffers = [xla.put(np.zeros(each.shape, each.dtype.numpy), device) for each in params]
+    buffers = [xla.put(np.zeros(param.shape, param.dtype.numpy), device) for param in params]
     events, seconds = xla.profiled(executable, buffers)
     marks = {
-        each.name: sorted(each.marks)
+        instruction.name: sorted(instruction.marks)
         for computation in hlo.computations.values()
-        for each in computation.instructions
+        for instruction in computation.instructions
     }
     ops = [0.0] * len(costs)
     others = 0.0
@@ -64,8 +64,8 @@ def _took(events: Sequence[xla.TraceEvent]) -> dict[str, float]:
     """The seconds of each instruction, which add up to the time in which any ran. What runs at the same time
     shares it; an instruction that waits for others inside of it has the time in which none of them ran.
     """
-    edges = [(each.start, 1, each.instruction) for each in events if each.instruction]
-    edges += [(each.start + each.duration, -1, each.instruction) for each in events if each.instruction]
+    edges = [(event.start, 1, event.instruction) for event in events if event.instruction]
+    edges += [(event.start + event.duration, -1, event.instruction) for event in events if event.instruction]
     running: Counter[str] = Counter()
     outer: Counter[str] = Counter()
     took: dict[str, float] = {}

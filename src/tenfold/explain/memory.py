@@ -29,10 +29,10 @@ def memory_over(hlo: Hlo, text: str) -> Memory | None:
         return None
     program = Program(text)
     found = liveness(program)
-    lines = {each.name: each.line for each in entry.instructions}
+    lines = {instruction.name: instruction.line for instruction in entry.instructions}
     sizes = {each.name: each.size for each in program.computations[program.entry].values()}
-    given = [each.name for each in entry.instructions if each.opcode == "parameter"]
-    holders = [(lines[each.name], each.bytes) for each in found.holders if each.name not in given]
+    given = [instruction.name for instruction in entry.instructions if instruction.opcode == "parameter"]
+    holders = [(lines[holder.name], holder.bytes) for holder in found.holders if holder.name not in given]
     return Memory(
         tuple(lines[name] for name in found.timeline),
         tuple(found.timeline.values()),

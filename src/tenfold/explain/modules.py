@@ -69,7 +69,7 @@ def _values(structure: Any) -> list[Value]:
     tensors: list[Any] = []
     tree.flatten(structure, lambda each: isinstance(each, Tensor), tensors)
     with outside():
-        return [each.current() for each in tensors]
+        return [tensor.current() for tensor in tensors]
 
 
 def _walk(results: list[Value], arguments: set[Value], paths: Paths, path: str) -> None:

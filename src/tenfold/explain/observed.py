@@ -41,7 +41,7 @@ class Observed:
         if self.function is None:
             return True
         sources = [node.source for node in trace.nodes if isinstance(node.source, Source)]
-        return any(self.function in each[0].co_qualname.split(".") for each in sources)
+        return any(self.function in source[0].co_qualname.split(".") for source in sources)
 
     def explanations(self) -> list[Explanation]:
         """The programs, the one with most nodes first."""

@@ -42,7 +42,9 @@ class Readers:
         for reader, place in self.of[computation, name]:
             inside = self.computations.get(reader.called[0]) if reader.opcode == "fusion" else None
             if inside is not None:
-                given = [each for each in inside.instructions if each.opcode == "parameter"]
+                given = [
+                    instruction for instruction in inside.instructions if instruction.opcode == "parameter"
+                ]
                 param = next((each for each in given if each.number == place), None)
                 found = list(self.marks(inside.name, param.name)) if param is not None else []
                 yield from found or self.marks(computation, reader.name)
@@ -93,6 +95,8 @@ def inherit(computations: Mapping[str, Computation]) -> None:
     for computation in computations.values():
         if computation.name in fused and not computation.entry:
             continue
-        for each in reversed(computation.instructions):
-            if not each.marks and each.opcode not in SILENT:
-                each.marks |= {mark for marks in readers.marks(computation.name, each.name) for mark in marks}
+        for instruction in reversed(computation.instructions):
+            if not instruction.marks and instruction.opcode not in SILENT:
+                instruction.marks |= {
+                    mark for marks in readers.marks(computation.name, instruction.name) for mark in marks
+                }

@@ -57,6 +57,6 @@ def page(title: str) -> str:
     """The page of what has run in this process."""
     facts = {
         "programs": [asdict(each) for each in programs_run()],
-        "functions": [asdict(each) for each in compiled_functions()],
+        "functions": [asdict(compiled_function) for compiled_function in compiled_functions()],
     }
     return html.page(title, [], runs=facts)

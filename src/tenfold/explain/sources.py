@@ -24,7 +24,7 @@ def source_stage(nodes: Sequence[Node]) -> Stage:
                 used.setdefault(line, set()).add(place)
     listing = _Listing()
     for filename in sorted(files, key=lambda name: -len(set().union(*files[name].values()))):
-        text = [each.rstrip("\r\n") for each in linecache.getlines(filename)]
+        text = [line.rstrip("\r\n") for line in linecache.getlines(filename)]
         if text:
             if len(files) > 1:
                 listing.blocks.append((len(listing.lines), os.path.basename(filename)))

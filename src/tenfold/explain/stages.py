@@ -107,13 +107,13 @@ def hlo_stage(text: str, function: flat.Function) -> tuple[Stage, hlo.Hlo]:
     ops = [
         FlatOp(
             type(op).__name__,
-            tuple(places[each.op] for each in op.operands if each.op in places),
+            tuple(places[operand.op] for operand in op.operands if operand.op in places),
             op.results[0].type.numel if op.results else 0,
         )
         for op in function.ops
     ]
     parts = hlo.take_apart(text, ops)
-    blocks = [(each.line, each.name) for each in parts.computations.values()]
+    blocks = [(computation.line, computation.name) for computation in parts.computations.values()]
     return Stage("hlo", "Optimised HLO", "op", clipped(parts.lines), parts.marks, blocks=blocks), parts
 
 

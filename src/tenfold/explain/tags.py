@@ -70,7 +70,7 @@ def lowered(trace: Trace) -> tuple[flat.Function, list[tuple[int, ...]]]:
 
 def _named(op: flat.Op) -> tuple[int, ...]:
     """The node whose result an op gives, by the name that `lower` gave to it: t12, or t12_0 of several."""
-    names = [each.name for each in op.results if each.name and each.name.startswith("t")]
+    names = [result.name for result in op.results if result.name and result.name.startswith("t")]
     return (int(names[0][1:].partition("_")[0]),) if names else ()
 
 
@@ -79,8 +79,8 @@ def _inherited(function: flat.Function, origins: list[tuple[int, ...]]) -> list[
     found: dict[flat.Value, tuple[int, ...]] = {}
     for i, op in enumerate(function.ops):
         if not origins[i]:
-            origins[i] = next((found[each] for each in reversed(op.operands) if found.get(each)), ())
-        found.update((each, origins[i]) for each in op.results)
+            origins[i] = next((found[operand] for operand in reversed(op.operands) if found.get(operand)), ())
+        found.update((result, origins[i]) for result in op.results)
     return origins
 
 
@@ -91,7 +91,7 @@ def numbered(function: flat.Function) -> flat.Function:
 
 
 def _copied(function: flat.Function, next_mark: Callable[[], Mark]) -> flat.Function:
-    params = [flat.Value(each.type) for each in function.params]
+    params = [flat.Value(param.type) for param in function.params]
     values = dict(zip(function.params, params, strict=True))
     for op in function.ops:
         own = next_mark()
@@ -99,7 +99,7 @@ def _copied(function: flat.Function, next_mark: Callable[[], Mark]) -> flat.Func
         for field in op.fields:
             copy.__dict__[field] = _inside(copy.__dict__[field], own)
         values.update(zip(op.results, copy.results, strict=True))
-    return flat.Function(params, [values.get(each, each) for each in function.results], function.name)
+    return flat.Function(params, [values.get(result, result) for result in function.results], function.name)
 
 
 def _inside(attribute: Any, own: Mark) -> Any:

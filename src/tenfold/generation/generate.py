@@ -63,7 +63,7 @@ def generate(
     sampling.check()
     if max_new_tokens < 1:
         raise ArgumentError(f"max_new_tokens must be at least 1, not {max_new_tokens}")
-    device = next((each.device for each in model.parameters()), aten("zeros")([]).device)
+    device = next((parameter.device for parameter in model.parameters()), aten("zeros")([]).device)
     limit = getattr(model, "context", None)
     rows = as_rows(tokens)
     longest = max(map(len, rows))
@@ -117,14 +117,14 @@ def _whole_texts(
     decoder: Decoder, rows: list[np.ndarray], device: Any, sampling: Sampling, random: Tensor | None
 ) -> Steps:
     """Each text is read at its own length; those of one length together."""
-    lengths = np.array([len(each) for each in rows])
+    lengths = np.array([len(row) for row in rows])
     groups = [np.flatnonzero(lengths == each) for each in np.unique(lengths)]
     place = lambda array: tensor(np.asarray(array, np.int64)).to(device)
     texts = [place(np.stack([rows[i] for i in group])) for group in groups]
     members = [place(group) for group in groups]
     order = place(np.argsort(np.concatenate(groups)))
     while True:
-        scores = aten("cat")([decoder.whole(each) for each in texts])[order]
+        scores = aten("cat")([decoder.whole(text) for text in texts])[order]
         last = yield decoder.chosen(scores, sampling, random)
         texts = [
             aten("cat")([text, last[group][:, None]], 1) for text, group in zip(texts, members, strict=True)

@@ -47,7 +47,7 @@ def _rows(tokens: Any) -> list[np.ndarray]:
         array = tokens.detach().cpu().numpy()
         found = list(array) if array.ndim == 2 else [array]
     elif isinstance(tokens, Sequence) and tokens and isinstance(tokens[0], Tensor | Sequence | np.ndarray):
-        found = [row for each in tokens for row in _rows(each)]
+        found = [row for token in tokens for row in _rows(token)]
     else:
         found = [np.asarray(tokens)]
     if any(each.dtype.kind not in "iu" and each.size for each in found):

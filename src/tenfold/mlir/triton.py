@@ -9,8 +9,7 @@ tensor's dtype, and loads widen to float32 as stores round. `Writer` writes such
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenfold.base import dtypes
 from tenfold.base.dtypes import DType
@@ -26,8 +25,7 @@ ELEMENTS = {
 NARROW = (dtypes.bfloat16, dtypes.float16)
 
 
-@dataclass(frozen=True)
-class Ref:
+class Ref(NamedTuple):
     """A tensor in the device's memory, by the name of its pointer."""
 
     name: str

@@ -58,7 +58,7 @@ def standardised(x: Value, dims: Sequence[int], eps: float) -> tuple[Value, Valu
 def _layer_rule(cotangents, results, x, weight, bias, dims, eps):
     to_out, *others = cotangents
     _, standard, mean, variance = results
-    if to_out is not None and not any(each is not None for each in others):
+    if to_out is not None and not any(other is not None for other in others):
         return _layer_gradient(to_out, x, standard, mean, variance, weight, dims, eps)
     to_standard, to_mean, to_variance = others
     to_weight = to_bias = None

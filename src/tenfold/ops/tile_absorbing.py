@@ -8,8 +8,7 @@ two operands, and its gradient can add to what it gives.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +31,7 @@ from tenfold.ops.tile_kernels import (
 WIDTHS = (dtypes.float32, *HALVES)  # of sums that a norm takes
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(NamedTuple):
     """A call that takes the place of ops: what it needs, and which values its results stand for."""
 
     inputs: tuple[Value, ...]
@@ -262,8 +260,8 @@ def _is_stored(value: Value, graph: _Graph) -> bool:
         return True
     if isinstance(op, Reshape):
         return _is_stored(op.x, graph)
-    if isinstance(op, Add) and any(isinstance(each.op, BroadcastInDim) for each in op.operands):
-        return any(_is_stored(each, graph) for each in op.operands)
+    if isinstance(op, Add) and any(isinstance(operand.op, BroadcastInDim) for operand in op.operands):
+        return any(_is_stored(operand, graph) for operand in op.operands)
     return False
 
 
@@ -286,7 +284,7 @@ def _ends(value: Value, op: CustomCall, graph: _Graph) -> bool:
 
 def _rebuilt(function: Function, units: dict[Value, Unit]) -> Function:
     """The program with units in place of the ops that give their values, however those are ordered."""
-    values: dict[Value, Value] = {each: each for each in function.params}
+    values: dict[Value, Value] = {param: param for param in function.params}
     stack = list(function.results)
     while stack:
         value = stack[-1]
@@ -307,4 +305,4 @@ def _rebuilt(function: Function, units: dict[Value, Unit]) -> Function:
         else:
             results = unit.call([values[each] for each in unit.inputs])
             values.update({stood: results[i] for i, stood in unit.stands_for})
-    return Function(function.params, [values[each] for each in function.results], function.name)
+    return Function(function.params, [values[result] for result in function.results], function.name)

@@ -134,7 +134,7 @@ def _strips(k, width, body, carry):
 
     def turn(i, *carry):
         places = [columns + (i * (STRIP * UNROLLED) + strip * STRIP) for strip in range(UNROLLED)]
-        return body(places, [each < width for each in places], *carry)
+        return body(places, [place < width for place in places], *carry)
 
     return k.loop(count, carry, turn)
 

@@ -19,13 +19,13 @@ def lent_by_owned(
     """By variable: the owned one that holds what it looks at, and is kept until it is looked at no more."""
     definitions: Definitions = {}
     others: set[Variable] = set(function.all_params) | lent
-    for each in ir.statements(function.body):
-        if isinstance(each, Let):
-            definitions.setdefault(each.var, []).append(each)
-        elif isinstance(each, ir.LetTry):
-            others |= {each.var, each.ok}
-        elif isinstance(each, ir.TailCall):  # which nothing can be released after
-            others.update(arg for arg in each.args if isinstance(arg, Variable))
+    for statement in ir.statements(function.body):
+        if isinstance(statement, Let):
+            definitions.setdefault(statement.var, []).append(statement)
+        elif isinstance(statement, ir.LetTry):
+            others |= {statement.var, statement.ok}
+        elif isinstance(statement, ir.TailCall):  # which nothing can be released after
+            others.update(arg for arg in statement.args if isinstance(arg, Variable))
     outside = _outside_loops(function.body)
     owners = {var for var in outside if len(definitions[var]) == 1} | _settled(function, definitions)
     owners = {var for var in owners if var.is_managed and var not in lent}
@@ -55,10 +55,12 @@ def _settled(function: Function, definitions: Definitions) -> set[Variable]:
     """The parameters that nothing assigns to, but for the default of a keyword that a call does not give."""
     asks = {let.var: let.op.args[0] for lets in definitions.values() for let in lets if _asks(let)}
     defaults: set[int] = set()
-    for each in ir.statements(function.body):
-        if isinstance(each, ir.If) and each.test in asks:
-            inside = ir.statements(each.then)
-            defaults |= {id(let) for let in inside if isinstance(let, Let) and let.var is asks[each.test]}
+    for statement in ir.statements(function.body):
+        if isinstance(statement, ir.If) and statement.test in asks:
+            inside = ir.statements(statement.then)
+            defaults |= {
+                id(let) for let in inside if isinstance(let, Let) and let.var is asks[statement.test]
+            }
     return {
         param
         for param in function.all_params

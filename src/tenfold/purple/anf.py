@@ -122,8 +122,8 @@ class FunctionLowering(Calls):
             case core.Letrec():
                 self._letrec(node, target)
             case core.Seq():
-                for each in node.exprs[:-1]:
-                    self.lower(each, None)
+                for expr in node.exprs[:-1]:
+                    self.lower(expr, None)
                 self.lower(node.exprs[-1], target)
             case core.While():
                 self._while(node)

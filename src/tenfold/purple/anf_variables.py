@@ -107,7 +107,7 @@ class Variables:
             self.block.append(ir.Return(var))
 
     def atoms(self, nodes: Sequence[Expr]) -> list[Atom]:
-        return [self.atom(each) for each in nodes]
+        return [self.atom(node) for node in nodes]
 
     def _to_cell(self, var: Var, content: Atom) -> None:
         cell = self.program.variable(var.name, self.function.place, var)

@@ -57,10 +57,10 @@ def _handed_on(functions: list[Function], eager: set[Variable]) -> set[Variable]
     for function in functions:
         names = _names_of_params(function, {param for param in function.params if param.borrowed})
         needed = live_after_calls(function)
-        for each in ir.statements(function.body):
-            called = effects.passes(each)
+        for statement in ir.statements(function.body):
+            called = effects.passes(statement)
             for param, arg in zip(called[0].all_params, called[1]) if called is not None else ():
-                if isinstance(arg, Variable) and arg not in needed[id(each)]:
+                if isinstance(arg, Variable) and arg not in needed[id(statement)]:
                     passed_on |= {(source, param) for source in names.get(arg, ())}
     found: set[Variable] = set()
     while more := {source for source, param in passed_on if param in eager | found} - found:
@@ -77,9 +77,9 @@ def _give_up_tail_calls(functions: list[Function]) -> None:
     while changed:
         changed = False
         for function in functions:
-            for each in ir.statements(function.body):
-                if isinstance(each, ir.TailCall):
-                    more = {id(each.function)} | reach[id(each.function)]
+            for statement in ir.statements(function.body):
+                if isinstance(statement, ir.TailCall):
+                    more = {id(statement.function)} | reach[id(statement.function)]
                     if not more <= reach[id(function)]:
                         reach[id(function)] |= more
                         changed = True
@@ -116,7 +116,9 @@ def _is_owned(atom: Atom) -> bool:
 
 
 def _all(function: Function) -> list[Variable]:
-    return function.all_params + [each.var for each in ir.statements(function.body) if isinstance(each, Let)]
+    return function.all_params + [
+        statement.var for statement in ir.statements(function.body) if isinstance(statement, Let)
+    ]
 
 
 class Shares:
@@ -183,18 +185,18 @@ def _passed(functions: list[Function], lent: dict[int, set[Variable]]) -> tuple[
         borrowed = {param for param in function.all_params if param.borrowed}
         looks, names = lent[id(function)] | borrowed, _names_of_params(function, borrowed)
         needed = live_after_calls(function)
-        for each in ir.statements(function.body):
-            called = effects.passes(each)
+        for statement in ir.statements(function.body):
+            called = effects.passes(statement)
             for param, arg in zip(called[0].all_params, called[1]) if called is not None else ():
-                if isinstance(arg, Variable) and (arg in looks or arg in needed[id(each)]):
+                if isinstance(arg, Variable) and (arg in looks or arg in needed[id(statement)]):
                     looked_at.add(param)
                     passed_on += [(source, param) for source in names.get(arg, ())]
                 elif isinstance(arg, Variable) and arg.is_managed:
                     owned.add(param)
                 elif isinstance(arg, ir.Constant):
                     looked_at.add(param)
-            if isinstance(each, Let) and isinstance(each.op, ir.MakeClosure):
-                owned.update(each.op.function.captured)
+            if isinstance(statement, Let) and isinstance(statement.op, ir.MakeClosure):
+                owned.update(statement.op.function.captured)
     tainted = set(owned)
     while more := {param for source, param in passed_on if source in tainted} - tainted:
         tainted |= more
@@ -207,11 +209,15 @@ def _names_of_params(function: Function, params: set[Variable]) -> dict[Variable
     changed = True
     while changed:
         changed = False
-        for each in ir.statements(function.body):
-            if isinstance(each, Let) and isinstance(each.op, ir.Copy) and each.op.args[0] in names:
-                known = names.setdefault(each.var, set())
-                changed |= not names[each.op.args[0]] <= known
-                known |= names[each.op.args[0]]
+        for statement in ir.statements(function.body):
+            if (
+                isinstance(statement, Let)
+                and isinstance(statement.op, ir.Copy)
+                and statement.op.args[0] in names
+            ):
+                known = names.setdefault(statement.var, set())
+                changed |= not names[statement.op.args[0]] <= known
+                known |= names[statement.op.args[0]]
     return names
 
 
@@ -234,9 +240,9 @@ def _walked(function: Function) -> set[Variable]:
     """The variables that may be tensors, or collections of them: all but those of which only fields are
     looked at, and procedures that are called."""
     found = {param for param in function.all_params if param.type in ("tensor", "list", "pair", "vector")}
-    for each in ir.statements(function.body):
+    for statement in ir.statements(function.body):
         used: list[Atom] = []
-        match each:
+        match statement:
             case Let(op=ir.FieldRef() | ir.IsRecord() | ir.Truth() | ir.CallKnown() | ir.CallWithin()):
                 pass
             case Let(op=ir.CallClosure() as op):
@@ -281,11 +287,11 @@ def _lendable(module: ir.Module, function: Function, writes: frozenset[str]) -> 
     """The variables that only look at what a borrowed parameter or a constant global holds. Parts are lent in
     functions that let no such part be written."""
     definitions: dict[Variable, list[ir.Op]] = {}
-    for each in ir.statements(function.body):
-        if isinstance(each, ir.LetTry):
-            definitions.setdefault(each.var, []).append(ir.Op([]))
-        elif isinstance(each, Let):
-            definitions.setdefault(each.var, []).append(each.op)
+    for statement in ir.statements(function.body):
+        if isinstance(statement, ir.LetTry):
+            definitions.setdefault(statement.var, []).append(ir.Op([]))
+        elif isinstance(statement, Let):
+            definitions.setdefault(statement.var, []).append(statement.op)
     params = set(function.all_params)
     lent = {
         var
@@ -305,12 +311,17 @@ def _lendable(module: ir.Module, function: Function, writes: frozenset[str]) -> 
 def _looked_into(function: Function) -> set[Variable]:
     """The variables whose parts a function looks at, and those that are such parts."""
     found: set[Variable] = set()
-    for each in ir.statements(function.body):
-        part = effects.looks_into(each.op) if isinstance(each, Let) else None
-        if isinstance(each, Let) and part is not None:
-            found |= {each.var, *(arg for arg in [each.op.args[part[0]]] if isinstance(arg, Variable))}
-        elif isinstance(each, Let) and isinstance(each.op, ir.Copy) and each.op.args[0] in found:
-            found.add(each.var)
+    for statement in ir.statements(function.body):
+        part = effects.looks_into(statement.op) if isinstance(statement, Let) else None
+        if isinstance(statement, Let) and part is not None:
+            found |= {
+                statement.var,
+                *(arg for arg in [statement.op.args[part[0]]] if isinstance(arg, Variable)),
+            }
+        elif (
+            isinstance(statement, Let) and isinstance(statement.op, ir.Copy) and statement.op.args[0] in found
+        ):
+            found.add(statement.var)
     return found
 
 
@@ -349,15 +360,19 @@ def _unborrowable(
     found: set[Variable] = set()
     looked_into = _looked_into(function)
     held = lent | {param for param in function.all_params if param.borrowed}
-    for each in ir.statements(function.body):
-        if isinstance(each, Let) and each.var.borrowed and not _is_lent(module, each.op, held, writes):
-            found.add(each.var)
-        looks = isinstance(each, Let) and isinstance(each.op, ir.Copy) and each.var in held
+    for statement in ir.statements(function.body):
+        if (
+            isinstance(statement, Let)
+            and statement.var.borrowed
+            and not _is_lent(module, statement.op, held, writes)
+        ):
+            found.add(statement.var)
+        looks = isinstance(statement, Let) and isinstance(statement.op, ir.Copy) and statement.var in held
         if not looks:
-            taken = _taken(each, looked_into)
+            taken = _taken(statement, looked_into)
             found |= {var for var in taken if var.borrowed and var not in sharing and var not in looked_into}
-        if isinstance(each, ir.TailCall):
-            for param, arg in zip(each.function.all_params, each.args):
+        if isinstance(statement, ir.TailCall):
+            for param, arg in zip(statement.function.all_params, statement.args):
                 if param.borrowed and isinstance(arg, Variable) and arg.is_managed and arg not in lent:
                     found.add(param)
     return found

@@ -197,7 +197,7 @@ def is_loop(var: Var, function: Lambda, body: Expr, recursive: bool) -> bool:
 
 def _calls_of(var: Var, body: Expr, function: Lambda, tails_only: bool) -> int | None:
     """How often `body` calls the function; None when it does anything else with it."""
-    tails = {id(each) for each in tail_positions(body)} if tails_only else set()
+    tails = {id(tail_position) for tail_position in tail_positions(body)} if tails_only else set()
     calls = 0
     stack: list[Expr] = [body]
     while stack:

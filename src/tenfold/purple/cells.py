@@ -61,12 +61,12 @@ def rebuilt(function: Function) -> set[Variable]:
     """The parameters that are taken apart, at once or along their rests, before something of the size of
     their parts is made: its memory can be theirs, if they are owned."""
     sources: dict[Variable, Variable] = {}
-    for each in ir.statements(function.body):
-        match each:
+    for statement in ir.statements(function.body):
+        match statement:
             case Let(
                 op=ir.Copy(args=[Variable() as source]) | ir.Prim(name="cdr", args=[Variable() as source])
             ):
-                sources.setdefault(each.var, source)
+                sources.setdefault(statement.var, source)
     found: set[Variable] = set()
     for var in _taken_apart(function.body):
         seen: set[Variable] = set()

@@ -46,7 +46,7 @@ class CompilerBug(TenfoldError, RuntimeError):
 def certify(module: ir.Module) -> int:
     """Check every function; the number of points at which something may fail, each checked too."""
     writing = effects.writers(module)
-    return sum(Certifier(module, each, writing).run() for each in [*module.functions, module.main])
+    return sum(Certifier(module, function, writing).run() for function in [*module.functions, module.main])
 
 
 class Certifier:

@@ -188,7 +188,7 @@ def _format(paths: list[str], check: bool) -> int:
 
 def _memory(path: str, run: bool, arguments: list[str]) -> int:
     if not run and arguments:
-        return _print(memory.compare([_expanded(each) for each in (path, *arguments)]))
+        return _print(memory.compare([_expanded(argument) for argument in (path, *arguments)]))
     program = _expanded(path)
     if not run:
         return _print(memory.report(program))

@@ -45,7 +45,7 @@ def _unless(expander: Expressions, place: Place, parts: list[Datum], scope: Scop
 
 @form("and", "(and EXPRESSION …)", 0)
 def _and(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
-    exprs = [expander.expand(each, scope) for each in parts]
+    exprs = [expander.expand(part, scope) for part in parts]
     result: Expr = exprs.pop() if exprs else Literal(True, place=place)
     while exprs:
         # What is false stays what it was: #f or nil.
@@ -61,7 +61,7 @@ def _and(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) 
 
 @form("or", "(or EXPRESSION …)", 0)
 def _or(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
-    exprs = [expander.expand(each, scope) for each in parts]
+    exprs = [expander.expand(part, scope) for part in parts]
     result: Expr = exprs.pop() if exprs else Literal(False, place=place)
     while exprs:
         first = exprs.pop()
@@ -87,11 +87,11 @@ def expand_test(expander: Expressions, datum: Datum, scope: Scope) -> Expr:
         return expander.expand(datum, scope)
     place = datum.place
     *others, result = [expand_test(expander, each, scope) for each in datum.value[1:]]
-    for each in reversed(others):
+    for other in reversed(others):
         if name == "and":
-            result = core.If(each, result, Literal(False, place=place), place=place)
+            result = core.If(other, result, Literal(False, place=place), place=place)
         else:
-            result = core.If(each, Literal(True, place=place), result, place=place)
+            result = core.If(other, Literal(True, place=place), result, place=place)
     return result
 
 

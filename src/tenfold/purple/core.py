@@ -366,6 +366,6 @@ def shown(name: str) -> str:
 
 def signature(function: Lambda) -> str:
     """(f x y :lr) as its author would write it."""
-    words = [function.name, *(each.name for each in function.params)]
+    words = [function.name, *(param.name for param in function.params)]
     words += [f":{word}" for word, _, _ in function.keywords]
     return f"({' '.join([*words, *([f'. {function.rest.name}'] if function.rest else [])])})"

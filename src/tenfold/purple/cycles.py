@@ -91,7 +91,7 @@ class Search:
         known = self.effects.get(id(function))
         if known is None:
             self.effects[id(function)] = Effect(frozenset(), frozenset(), frozenset())  # while it is followed
-            branches = sum(isinstance(each, ir.If) for each in ir.statements(function.body))
+            branches = sum(isinstance(statement, ir.If) for statement in ir.statements(function.body))
             if branches <= MOST_BRANCHES:
                 self.effects[id(function)] = Follow(self, function).run()
             known = self.effects[id(function)]
@@ -128,7 +128,7 @@ class Follow:
         state.objects.update(zip(self.function.all_params, params))
         if (after := self.block(self.function.body, state)) is not None:
             self.left.append((after, NOTHING))
-        number = {next(iter(each)): i for i, each in enumerate(params)}
+        number = {next(iter(param)): i for i, param in enumerate(params)}
         holds: set[tuple[int, int]] = set()
         result: set[int] = set()
         result_holds: set[int] = set()

@@ -27,14 +27,14 @@ def record_type(datum: Sequence, count: Any) -> list[Datum]:
     items, place = datum.value, datum.place
     if len(items) < 4 or not isinstance(items[1], Name) or not isinstance(items[3], Name):
         raise _refuse("define-record-type", place)
-    fields = [list_items(each) for each in items[4:]]
+    fields = [list_items(item) for item in items[4:]]
     makes = list_items(items[2]) if isinstance(items[2], Sequence) else [items[2]]
     if makes is None or not all(isinstance(each, Name) for each in makes):
         raise _refuse("define-record-type", items[2].place)
     names: list[Name] = []
-    for field, each in zip(fields, items[4:]):
+    for field, item in zip(fields, items[4:]):
         if field is None or not 2 <= len(field) <= 3 or not all(isinstance(part, Name) for part in field):
-            raise _refuse("define-record-type", each.place)
+            raise _refuse("define-record-type", item.place)
         names.append(field[0])  # type: ignore[arg-type]
     kind = items[1].value
     word = lambda text: Name(text, place)

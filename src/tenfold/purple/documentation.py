@@ -64,14 +64,15 @@ def describe(name: str, expander: Expander) -> Entry | None:
         datum = expander.definitions.get(found.unique)
         return _definition(datum) if datum is not None else Entry(name, "")
     if isinstance(found, RecordName):
-        fields = " ".join(each.name for each in found.type.fields)
+        fields = " ".join(field.name for field in found.type.fields)
         usage = {"make": f"({name} {fields})", "type": f"(deftype {name} {fields})"}.get(
             found.role, f"({name} record)"
         )
         return Entry(usage, "Of a record type.")
     if isinstance(found, ForeignName):
         return Entry(
-            f"({name} {' '.join(each.type for each in found.declaration.parameters)})", "A foreign function."
+            f"({name} {' '.join(parameter.type for parameter in found.declaration.parameters)})",
+            "A foreign function.",
         )
     if isinstance(found, Transformer):
         return Entry(f"({name} …)", "A procedural macro.")
@@ -95,7 +96,7 @@ def known_names(expander: Expander) -> Iterator[str]:
     yield from sorted(
         {
             *expander.main.scope.visible(),
-            *(each for each in names.PRIMITIVES if each[0] != "%"),
+            *(primitive for primitive in names.PRIMITIVES if primitive[0] != "%"),
             *names.row_names(),
         }
     )

@@ -98,22 +98,22 @@ def identifier(name: str) -> str:
 
 def reads(block: Block) -> Iterable[Variable]:
     """The variables that some statement reads."""
-    for each in ir.statements(block):
+    for statement in ir.statements(block):
         atoms: list[Atom] = []
-        match each:
+        match statement:
             case Let():
-                atoms = list(each.op.args)
-                yield from each.on_error
+                atoms = list(statement.op.args)
+                yield from statement.on_error
             case ir.LetTry():
-                atoms = [*each.args, each.ok, each.var]
+                atoms = [*statement.args, statement.ok, statement.var]
             case ir.TailCall() | ir.TailClosure():
-                atoms = each.args
+                atoms = statement.args
             case ir.If():
-                atoms = [each.test]
+                atoms = [statement.test]
             case ir.Return():
-                atoms = [each.value]
+                atoms = [statement.value]
             case Drop() | ir.Dup():
-                atoms = [each.var]
+                atoms = [statement.var]
             case ir.Uncons():
-                atoms = [each.pair, each.car, each.cdr]
+                atoms = [statement.pair, statement.car, statement.cdr]
         yield from (atom for atom in atoms if isinstance(atom, Variable))

@@ -63,13 +63,13 @@ def _exported(module: ir.Module, groups: dict[str, list[list[Function]]]) -> fro
         for name in module.primitives_as_values
     }
     for caller in [*module.functions, module.main]:
-        for each in ir.statements(caller.body):
+        for statement in ir.statements(caller.body):
             other = None
-            match each:
+            match statement:
                 case ir.Let(op=ir.CallKnown() | ir.CallWithin() | ir.MakeClosure() as op):
                     other = op.function
                 case ir.LetTry() | ir.TailCall():
-                    other = each.function
+                    other = statement.function
             if other is not None and homes[id(other)] != homes[id(caller)]:
                 found.add(other.cname)
     return frozenset(found)

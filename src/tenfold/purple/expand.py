@@ -195,7 +195,7 @@ class Expander(Expressions):
         known = (*self.modules.values(), *self.libraries.values())
         taken = {module.prefix for module in known} | {"prelude::"}
         prefixes = itertools.chain([f"{stem}::"], (f"{stem}{i}::" for i in itertools.count(2)))
-        return Module(stem, path, next(each for each in prefixes if each not in taken), self.base)
+        return Module(stem, path, next(prefix for prefix in prefixes if prefix not in taken), self.base)
 
     def exports(self, module: Module) -> dict[str, Any]:
         return exports(module)

@@ -171,7 +171,10 @@ class Expressions:
         raise self.unknown(text, place, scope)
 
     def unknown(self, text: str, place: Place, scope: Scope) -> PurpleError:
-        candidates = [*scope.visible(), *(each for each in names.PRIMITIVES if not is_private(each))]
+        candidates = [
+            *scope.visible(),
+            *(primitive for primitive in names.PRIMITIVES if not is_private(primitive)),
+        ]
         if text.startswith("tensor-"):
             candidates += names.row_names()
         help = did_you_mean(text, candidates)
@@ -189,8 +192,8 @@ class Expressions:
         if unique is None:
             shown = found.shown
             unique = self.wrappers[found] = f"%{next(self.numbers)}::{shown}"
-            params = tuple(self.fresh(each) for each in found.parameters)
-            arguments: list[Expr] = [core.Local(each, place=LIBRARY) for each in params]
+            params = tuple(self.fresh(parameter) for parameter in found.parameters)
+            arguments: list[Expr] = [core.Local(param, place=LIBRARY) for param in params]
             body = self.direct(found, arguments, LIBRARY)
             wrapper = core.Lambda(params, None, (), body, shown, place=found.place)
             self.globals[unique] = core.GlobalInfo(unique, found.place)
@@ -408,6 +411,6 @@ def home(name: Name, scope: Scope) -> Any:
 
 def sequence(exprs: list[Expr], place: Place) -> Expr:
     flat: list[Expr] = []
-    for each in exprs:
-        flat += each.exprs if isinstance(each, core.Seq) else (each,)
+    for expr in exprs:
+        flat += expr.exprs if isinstance(expr, core.Seq) else (expr,)
     return flat[0] if len(flat) == 1 else core.Seq(tuple(flat), place=place)

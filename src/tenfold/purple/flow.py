@@ -98,11 +98,11 @@ class Flow:
                         self.known[var] = value
                         self.facts[id(value)] = Facts(var)
             elif isinstance(node, Call) and isinstance(node.function, core.Local):
-                stack += [(each, frames) for each in children(node)[1:]]
+                stack += [(child, frames) for child in children(node)[1:]]
                 continue
             elif isinstance(node, core.Local):
                 used.add(node.var)
-            stack += [(each, frames) for each in children(node)]
+            stack += [(child, frames) for child in children(node)]
         for function, frames in escaping:
             facts = self.facts[id(function)]
             facts.escapes = not isinstance(facts.key, Var) or facts.key in used
@@ -175,7 +175,7 @@ class Flow:
         if facts.unknown_tail:
             return True
         targets = [self.facts[target] for target in facts.targets]
-        return any(each.tails or each.component == facts.component for each in targets)
+        return any(target.tails or target.component == facts.component for target in targets)
 
 
 def tail_calls(body: Expr) -> Iterator[Call | None]:

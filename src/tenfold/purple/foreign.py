@@ -25,7 +25,7 @@ def prototypes(program: core.Program) -> list[str]:
     found = {}
     for form in program.forms:
         if isinstance(form, core.Ffi) and not form.symbol.startswith("tn_"):
-            params = ", ".join(core.FOREIGN_TYPES[each.type] for each in form.parameters) or "void"
+            params = ", ".join(core.FOREIGN_TYPES[parameter.type] for parameter in form.parameters) or "void"
             # By another name, so that it agrees with whatever a header of the runtime says of it.
             found[form.symbol] = (
                 f"extern {core.FOREIGN_TYPES[form.result.type]} foreign_{form.symbol}({params}) "

@@ -96,7 +96,7 @@ def _quote(expander: Expressions, place: Place, parts: list[Datum], scope: Scope
 @form("syntax-error", "(syntax-error MESSAGE DATUM …)", 1)
 def expand_syntax_error(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     message, *irritants = (to_value(part) for part in parts)
-    shown = [display_text(message), *(write_text(each) for each in irritants)]
+    shown = [display_text(message), *(write_text(irritant) for irritant in irritants)]
     raise PurpleError(" ".join(shown), "syntax", place)
 
 
@@ -190,7 +190,7 @@ def _letrec(expander: Expressions, place: Place, parts: list[Datum], scope: Scop
 def _begin(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -> Expr:
     if not parts:
         return Literal(UNSPECIFIED, place=place)
-    return _sequence([expander.expand(each, scope) for each in parts], place)
+    return _sequence([expander.expand(part, scope) for part in parts], place)
 
 
 def is_loop(parts: list[Datum]) -> bool:
@@ -219,8 +219,8 @@ def _do(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) -
     again = Name("do-loop", place, Alias("do-loop", "do-loop", Scope(None)))
     bindings: Datum = Datum(NIL, place)
     if variables:
-        bindings = form(*(form(each[0], each[1]) for each in variables))
-    step = form(again, *(each[-1] if len(each) == 3 else each[0] for each in variables))
+        bindings = form(*(form(variable[0], variable[1]) for variable in variables))
+    step = form(again, *(variable[-1] if len(variable) == 3 else variable[0] for variable in variables))
     assert isinstance(parts[1], Sequence)
     test, *results = parts[1].value
     ends = form(word("begin"), *results)
@@ -310,12 +310,12 @@ def _set_place(expander: Expressions, place: Place, target: Sequence, new: Datum
     if found is None and head.value == "tensor-ref" and len(target.value) > 1:
         first, *indices = [expander.expand(each, scope) for each in target.value[1:]]
         # The prelude's order of arguments puts the value second; it is still evaluated last.
-        bound = [(expander.fresh("place"), each) for each in [first, *indices, expander.expand(new, scope)]]
+        bound = [(expander.fresh("place"), index) for index in [first, *indices, expander.expand(new, scope)]]
         tensor, *at, value = [core.Local(var, place=place) for var, _ in bound]
         return core.Let(
             tuple(bound), core.Prim("tensor-set!", (tensor, value, *at), place=place), place=place
         )
-    fields = [key for key, each in scope.module.scope.bindings.items() if isinstance(each, RecordName)]
+    fields = [key for key, binding in scope.module.scope.bindings.items() if isinstance(binding, RecordName)]
     raise PurpleError(
         f"({head.value} …) is not a place that can be assigned",
         "syntax",

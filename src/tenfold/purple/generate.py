@@ -48,7 +48,7 @@ class Body(Values):
         body += self.block or [self.at(ast.Pass(), place)]
         argument = lambda each: self.at(ast.arg(each), place)
         arguments = ast.arguments(
-            [], [argument(self.variable(each)) for each in parameters], None, [], [], None, []
+            [], [argument(self.variable(parameter)) for parameter in parameters], None, [], [], None, []
         )
         if function is not None and function.rest is not None:
             arguments.vararg = argument(self.variable(function.rest))
@@ -101,8 +101,8 @@ class Body(Values):
                     self.assign(self.variable(var), self.expr(value), node.place)
                 self.stmt(body, target)
             case core.Seq(exprs):
-                for each in exprs[:-1]:
-                    self.stmt(each, EFFECT)
+                for expr in exprs[:-1]:
+                    self.stmt(expr, EFFECT)
                 self.stmt(exprs[-1], target)
             case core.While():
                 self.loop(node)

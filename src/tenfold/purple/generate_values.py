@@ -117,7 +117,7 @@ class Values(Primitives):
                 values = self.arguments(list(arguments))
                 record_type = self.load(self.unit.constant(self.unit.primitive(type_)), place)
                 bundle = self.at(ast.List(values, ast.Load()), place)
-                checked = any(each.type != "any" or each.weak for each in type_.fields)
+                checked = any(field.type != "any" or field.weak for field in type_.fields)
                 return self.call("make_record" if checked else "Record", [record_type, bundle], place)
             case core.IsRecord(type_, value):
                 return self.call(

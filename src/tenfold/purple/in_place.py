@@ -29,19 +29,19 @@ def split_in_place(module: ir.Module) -> None:
 
 def _assigned(block: Block) -> list[Variable]:
     found: list[Variable] = []
-    for each in ir.statements(block):
-        if isinstance(each, Let):
-            found.append(each.var)
-        elif isinstance(each, ir.LetTry):
-            found += [each.ok, each.var]
+    for statement in ir.statements(block):
+        if isinstance(statement, Let):
+            found.append(statement.var)
+        elif isinstance(statement, ir.LetTry):
+            found += [statement.ok, statement.var]
     return found
 
 
 def _read(block: Block) -> set[Atom]:
     """The variables that some statement reads."""
     found: set[Atom] = set()
-    for each in ir.statements(block):
-        found.update(_atoms(each))
+    for statement in ir.statements(block):
+        found.update(_atoms(statement))
     return found
 
 
@@ -91,17 +91,17 @@ class Split:
 
 
 def _rename(block: Block, names: dict[Atom, Atom]) -> None:
-    for each in ir.statements(block):
-        renamed = [names.get(atom, atom) for atom in _atoms(each)]
-        match each:
+    for statement in ir.statements(block):
+        renamed = [names.get(atom, atom) for atom in _atoms(statement)]
+        match statement:
             case Let():
-                each.op.args = renamed
+                statement.op.args = renamed
             case ir.LetTry() | ir.TailCall() | ir.TailClosure():
-                each.args = renamed
+                statement.args = renamed
             case ir.If():
-                each.test = renamed[0]
+                statement.test = renamed[0]
             case ir.Return():
-                each.value = renamed[0]
+                statement.value = renamed[0]
 
 
 def _operand(op: ir.Prim) -> int:

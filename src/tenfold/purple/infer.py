@@ -29,9 +29,9 @@ def infer(module: ir.Module) -> None:
             var.rep = VALUE if var in inference.absent else REPS.get(var.type, VALUE)
         function.rep = VALUE if function.bounces else REPS.get(function.result, VALUE)
     for function in [*module.functions, module.main]:
-        for each in ir.statements(function.body):
-            if isinstance(each, ir.LetTry):
-                each.function.rep = VALUE  # what it gives joins with the error
+        for statement in ir.statements(function.body):
+            if isinstance(statement, ir.LetTry):
+                statement.function.rep = VALUE  # what it gives joins with the error
     count = max((v.number for f in [*module.functions, module.main] for v in variables(f)), default=0)
     conversion = Conversion(count, uses_tensors(module.program))
     for function in [*module.functions, module.main]:
@@ -40,11 +40,11 @@ def infer(module: ir.Module) -> None:
 
 def variables(function: Function) -> list[Variable]:
     found: dict[Variable, None] = dict.fromkeys(function.all_params)
-    for each in ir.statements(function.body):
-        if isinstance(each, Let):
-            found[each.var] = None
-        elif isinstance(each, ir.LetTry):
-            found[each.ok] = found[each.var] = None
+    for statement in ir.statements(function.body):
+        if isinstance(statement, Let):
+            found[statement.var] = None
+        elif isinstance(statement, ir.LetTry):
+            found[statement.ok] = found[statement.var] = None
     return list(found)
 
 
@@ -125,12 +125,12 @@ class Inference:
     def note_uses(self, function: Function) -> None:
         for var in variables(function):
             self.users.setdefault(var, []).append(function)
-        for each in ir.statements(function.body):
-            match each:
+        for statement in ir.statements(function.body):
+            match statement:
                 case Let(op=ir.CallKnown() | ir.CallWithin() as op):
                     self.users.setdefault(op.function, []).append(function)
                 case ir.LetTry() | ir.TailCall():
-                    self.users.setdefault(each.function, []).append(function)
+                    self.users.setdefault(statement.function, []).append(function)
                 case Let(op=ir.LoadGlobal() as op):
                     self.users.setdefault(op.name, []).append(function)
 

@@ -23,7 +23,7 @@ TYPE_TESTS = {"pair?": "Pair", "vector?": "list", "string?": "str", "symbol?": "
 
 def _is_at_hand(operands: Sequence[Expr]) -> bool:
     """Whether operands can be evaluated after the operators before them: they do nothing and cannot fail."""
-    return all(isinstance(each, Literal | Local) for each in operands)
+    return all(isinstance(operand, Literal | Local) for operand in operands)
 
 
 class Primitives(Nodes):

@@ -359,7 +359,11 @@ def _name_read(error: BaseException) -> str:
         traceback = traceback.tb_next
     assert traceback is not None
     code = traceback.tb_frame.f_code
-    return next(str(each.argval) for each in dis.get_instructions(code) if each.offset == traceback.tb_lasti)
+    return next(
+        str(instruction.argval)
+        for instruction in dis.get_instructions(code)
+        if instruction.offset == traceback.tb_lasti
+    )
 
 
 def _internal(error: BaseException, frames: list[tuple[str, Place]]) -> PurpleError:

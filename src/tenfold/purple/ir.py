@@ -197,7 +197,7 @@ class MakeRecord(Op):
     type: core.DefType
 
     def owned(self) -> list[bool]:
-        return [not each.weak for each in self.type.fields]
+        return [not field.weak for field in self.type.fields]
 
 
 @dataclass(slots=True, eq=False)

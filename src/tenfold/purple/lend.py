@@ -25,9 +25,9 @@ class Taken(Exception):
 def lend(function: Function, writing: effects.Writing) -> None:
     """Mark the parts that are lent, and take their releases away."""
     made: dict[Variable, int] = {}
-    for each in ir.statements(function.body):
-        if isinstance(each, Let):
-            made[each.var] = made.get(each.var, 0) + 1
+    for statement in ir.statements(function.body):
+        if isinstance(statement, Let):
+            made[statement.var] = made.get(statement.var, 0) + 1
     lent: Lent = {}
     _lend_in(function.body, {var for var, count in made.items() if count == 1}, writing, lent)
     if lent:

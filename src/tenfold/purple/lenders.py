@@ -23,10 +23,10 @@ def find_lenders(module: ir.Module, lendable: Callable[[Function], set[Variable]
     refused = {id(f) for f in functions if f.escapes or f.bounces or f.has_hole or f.rep != ir.VALUE}
     refused.add(id(module.main))
     for function in functions:
-        for each in ir.statements(function.body):
-            match each:
+        for statement in ir.statements(function.body):
+            match statement:
                 case ir.LetTry():
-                    refused.add(id(each.function))
+                    refused.add(id(statement.function))
                 case Let(op=ir.CallWithin() as op):
                     refused.add(id(op.function))
     number = max((var.number for f in functions for var in _variables(f)), default=0)
@@ -54,8 +54,8 @@ def _lends(function: Function, lent: set[Variable]) -> Part | None:
     paths: dict[Variable, set[Part]] = {
         param: {(i, effects.NOTHING)} for i, param in enumerate(function.all_params) if param.borrowed
     }
-    for each in ir.statements(function.body):
-        match each:
+    for statement in ir.statements(function.body):
+        match statement:
             case Let(op=ir.Prim(name="apply" | "%apply-tail") | ir.CallClosure() | ir.Foreign()):
                 return None
             case Let(op=ir.CallKnown() as op) if op.function.lends is None:
@@ -63,7 +63,7 @@ def _lends(function: Function, lent: set[Variable]) -> Part | None:
             case ir.LetTry() | ir.TailCall() | ir.TailClosure() | Let(op=ir.CallWithin()):
                 return None
             case ir.Return():
-                returned.append(each.value)
+                returned.append(statement.value)
     _follow(function, lent, paths)
     found: set[Part] = set()
     for value in returned:
@@ -82,17 +82,21 @@ def _follow(function: Function, lent: set[Variable], paths: dict[Variable, set[P
     changed = True
     while changed:
         changed = False
-        for each in ir.statements(function.body):
-            if not isinstance(each, Let) or not (each.var in lent or each.var.borrowed):
+        for statement in ir.statements(function.body):
+            if not isinstance(statement, Let) or not (statement.var in lent or statement.var.borrowed):
                 continue
-            part = (0, effects.NOTHING) if isinstance(each.op, ir.Copy) else effects.looks_into(each.op)
-            source = each.op.args[part[0]] if part is not None else None
+            part = (
+                (0, effects.NOTHING)
+                if isinstance(statement.op, ir.Copy)
+                else effects.looks_into(statement.op)
+            )
+            source = statement.op.args[part[0]] if part is not None else None
             if part is None or isinstance(source, Constant):
                 more: set[Part] = {(-1, effects.NOTHING)}
             else:
                 assert isinstance(source, Variable)
                 more = {(index, kinds | part[1]) for index, kinds in paths.get(source, ())}
-            known = paths.setdefault(each.var, set())
+            known = paths.setdefault(statement.var, set())
             changed |= not more <= known
             known |= more
 

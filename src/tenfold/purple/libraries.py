@@ -58,7 +58,7 @@ def _bindings(expander: Expander, datum: Datum, module: Module) -> dict[str, Any
             old, new = list_items(pair) or (pair, pair)
             inner[new.value] = inner.pop(_known(old, inner))
         return inner
-    wanted = [_known(each, inner) for each in items[2:]] if inner else []
+    wanted = [_known(item, inner) for item in items[2:]] if inner else []
     if items[0].value == "only":
         return {name: inner[name] for name in wanted}
     return {name: each for name, each in inner.items() if name not in wanted}
@@ -74,11 +74,11 @@ def _known(datum: Datum, found: dict[str, Any]) -> str:
 def _language(expander: Expander) -> dict[str, Any]:
     """All names of the language itself."""
     own = {name: PrimitiveName(name) for name in names.PRIMITIVES if not name.startswith("%")}
-    return own | {key: each for key, each in expander.base.bindings.items() if isinstance(key, str)}
+    return own | {key: binding for key, binding in expander.base.bindings.items() if isinstance(key, str)}
 
 
 def _library(expander: Expander, items: list[Datum], place: Place, module: Module) -> dict[str, Any]:
-    name = tuple(str(each.value) for each in items)
+    name = tuple(str(item.value) for item in items)
     if name in STANDARD:
         return {}
     found = expander.libraries.get(name)
@@ -98,7 +98,7 @@ def define_library(expander: Expander, datum: Sequence, module: Module) -> None:
     parts = list_items(items[0]) if items else None
     if not parts:
         raise PurpleError(f"define-library is written {USAGES['define-library']}", "syntax", datum.place)
-    name = tuple(str(each.value) for each in parts)
+    name = tuple(str(part.value) for part in parts)
     made = expander.new_module("/".join(name), module.file)
     made.exports = {}
     renamed: list[tuple[Datum, Datum]] = []

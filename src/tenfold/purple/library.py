@@ -45,14 +45,14 @@ def add_library(built: Built) -> None:
     made_from = hashlib.sha256(
         "\0".join(objects).encode()
     )  # whose folder is named after what they are made from
-    for each in headers:
-        made_from.update(each.read_bytes())
+    for header in headers:
+        made_from.update(header.read_bytes())
     stamp = built.lib / "libpurple.key"
     if stamp.exists() and stamp.read_text("utf-8") == made_from.hexdigest():
         return
     (built.include / "purple").mkdir(exist_ok=True)
-    for each in headers:
-        (built.include / "purple" / each.name).write_bytes(each.read_bytes())
+    for header in headers:
+        (built.include / "purple" / header.name).write_bytes(header.read_bytes())
     with tempfile.TemporaryDirectory(dir=built.lib) as folder:
         archive, shared = Path(folder, "libpurple.a"), Path(folder, soname("libpurple"))
         run(["ar", "rcs", str(archive), *objects], str(archive))

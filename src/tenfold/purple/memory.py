@@ -53,7 +53,9 @@ def report(program: core.Program) -> str:
 
 def compare(programs: Sequence[core.Program]) -> str:
     """The text that `purple memory FILE FILE …` prints: how each program's values are released."""
-    return "\n".join(deep(lambda: list(table([(each.file, releases(analysed(each))) for each in programs]))))
+    return "\n".join(
+        deep(lambda: list(table([(program.file, releases(analysed(program))) for program in programs])))
+    )
 
 
 def _report(program: core.Program) -> str:
@@ -63,7 +65,7 @@ def _report(program: core.Program) -> str:
     others = sum(f.place.file != program.file for f in module.functions)
     lines += [text for text, _ in owned_form(module)]
     lines += _summary(module, others)
-    lines += [warning(each.message, each.place, each.help, program.sources) for each in cycles]
+    lines += [warning(cycle.message, cycle.place, cycle.help, program.sources) for cycle in cycles]
     return "\n".join(lines)
 
 

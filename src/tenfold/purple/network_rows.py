@@ -19,7 +19,7 @@ def definitions(defined: str) -> str:
     rows = [
         each for each in LAYERS if each.operator not in WRITTEN and f"(define ({name(each)}" not in defined
     ]
-    return "\n".join(loss(each) if len(each.inputs) == 2 else layer(each) for each in rows)
+    return "\n".join(loss(row) if len(row.inputs) == 2 else layer(row) for row in rows)
 
 
 def name(row: Layer) -> str:
@@ -52,11 +52,11 @@ def loss(row: Layer) -> str:
 
 def layer(row: Layer) -> str:
     call = f"(lambda (x) (tensor-{name(row)} x{arguments(row)}))"
-    parts = " ".join(purple(each) for each in row.parameters)
+    parts = " ".join(purple(parameter) for parameter in row.parameters)
     made = f'(layer "{name(row)}" {call}{" " * bool(parts)}{parts})'
     if row.parameters:
         first = sizes(next(iter(row.parameters.values())))
-        started = [f"({purple(each)} {start(row, each)})" for each in row.parameters]
+        started = [f"({purple(parameter)} {start(row, parameter)})" for parameter in row.parameters]
         made = f"(let* ((first-sizes {first}) {' '.join(started)}) {made})"
     return f'(define {signature(row)} "The layer of the operator tensor-{name(row)}." {made})'
 

@@ -144,7 +144,9 @@ class Ownership:
 
 
 def _variables(function: Function) -> list[Variable]:
-    lets = [each.var for each in ir.statements(function.body) if isinstance(each, Let | ir.LetTry)]
+    lets = [
+        statement.var for statement in ir.statements(function.body) if isinstance(statement, Let | ir.LetTry)
+    ]
     return function.all_params + lets
 
 

@@ -256,8 +256,8 @@ class _Patterns:
 
     def product(self, choices: list[list[Alternative]], pattern: Sequence) -> list[Alternative]:
         size = 1
-        for each in choices:
-            size *= len(each)
+        for choice in choices:
+            size *= len(choice)
             if size > ALTERNATIVES:
                 raise PurpleError("this pattern has too many alternatives", "syntax", pattern.place)
         return [

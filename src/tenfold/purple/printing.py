@@ -136,7 +136,7 @@ def _held(item: Any) -> list[Any]:
     if type(item) is Pair:
         return [item.car, item.cdr]
     if type(item) is Record:
-        return [each for each, field in zip(item.values, item.type.fields) if not field.weak]
+        return [value for value, field in zip(item.values, item.type.fields) if not field.weak]
     if type(item) is Table:
         return [part for entry in item.entries.values() for part in entry]
     return item if type(item) is list else [item.value]

@@ -52,7 +52,7 @@ class _Template:
 
     def items(self, items: list[Datum], tail: Expr | None, level: int, place: Place) -> Expr:
         end = Literal(NIL, place=place) if tail is None else tail
-        return _assemble([self.item(each, level) for each in items], end, place)
+        return _assemble([self.item(item, level) for item in items], end, place)
 
     def item(self, datum: Datum, level: int) -> tuple[bool, Expr]:
         """What an item of a list becomes, and whether it is spliced in."""

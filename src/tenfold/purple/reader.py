@@ -223,10 +223,10 @@ class Reader:
             self.add(_joined(opened.items, tail, whole))
 
     def bytes_of(self, items: list[Datum]) -> bytearray:
-        for each in items:
-            if type(each.value) is not int or not 0 <= each.value < 256:
-                raise PurpleError("a bytevector holds integers from 0 to 255", "read", each.place)
-        return bytearray(each.value for each in items)
+        for item in items:
+            if type(item.value) is not int or not 0 <= item.value < 256:
+                raise PurpleError("a bytevector holds integers from 0 to 255", "read", item.place)
+        return bytearray(item.value for item in items)
 
     def dot(self, place: Place) -> None:
         opened = self.stack[-1] if self.stack else None

@@ -50,20 +50,32 @@ def releases(module: ir.Module) -> Releases:
     shared: set[ir.Atom] = set()
     for function in [*module.functions, module.main]:
         looking.update(param for param in function.all_params if param.borrowed)
-        for each in ir.statements(function.body):
-            match each:
+        for statement in ir.statements(function.body):
+            match statement:
                 case ir.Let(op=ir.Share()):
-                    shared.update(each.op.args)
-                case ir.Let() if each.var.lender is not None:
-                    looking.add(each.var)
+                    shared.update(statement.op.args)
+                case ir.Let() if statement.var.lender is not None:
+                    looking.add(statement.var)
                 case ir.Let(op=ir.Reuse()):
                     found.reused += 1
                 case ir.Let(op=ir.Take() as op):
-                    found.note(each.place, op.args[0], op.unique, op.cell is not None, SHARED_LIST)
+                    found.note(statement.place, op.args[0], op.unique, op.cell is not None, SHARED_LIST)
                 case ir.Uncons():
-                    found.note(each.place, each.pair, each.unique, each.cell is not None, SHARED_LIST)
-                case ir.Drop() if each.var.type != ir.CELL:
-                    found.note(each.place, each.var, bool(each.unique), each.cell is not None, each.counted)
+                    found.note(
+                        statement.place,
+                        statement.pair,
+                        statement.unique,
+                        statement.cell is not None,
+                        SHARED_LIST,
+                    )
+                case ir.Drop() if statement.var.type != ir.CELL:
+                    found.note(
+                        statement.place,
+                        statement.var,
+                        bool(statement.unique),
+                        statement.cell is not None,
+                        statement.counted,
+                    )
     found.vanished = len(looking - shared)
     return found
 

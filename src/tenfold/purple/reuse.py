@@ -23,13 +23,15 @@ def reuse(function: Function) -> None:
     """
     uses: Counter[Variable] = Counter()
     made: Counter[Variable] = Counter()
-    for each in ir.statements(function.body):
-        uses.update(var for var in _operands(each))
-        if isinstance(each, Let):
+    for statement in ir.statements(function.body):
+        uses.update(var for var in _operands(statement))
+        if isinstance(statement, Let):
             fresh = (
-                isinstance(each.op, ir.Prim) and gives_new_memory(each.op.name) and each.var.type == "tensor"
+                isinstance(statement.op, ir.Prim)
+                and gives_new_memory(statement.op.name)
+                and statement.var.type == "tensor"
             )
-            made[each.var] += 1 if fresh else 2
+            made[statement.var] += 1 if fresh else 2
     alone = {var for var, count in made.items() if count == 1 and uses[var] == 1 and var.is_managed}
     _reuse_in(function.body, alone)
 

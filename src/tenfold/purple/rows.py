@@ -37,7 +37,7 @@ class RowTables:
         usable = [row for row in rows if not inplace or row.inplace]
         usable = overloads_in_torch_order(usable, lambda row: row.schema)
         for i, row in enumerate(usable):
-            arguments = [self._argument(each) for each in row.schema.arguments]
+            arguments = [self._argument(argument) for argument in row.schema.arguments]
             if arguments:
                 yield f"static const PuRowArgument {ident}_{i}[] = {{{', '.join(arguments)}}};"
         yield f"static PuOverload {ident}_overloads[] = {{"

@@ -65,7 +65,7 @@ class RecordName(NamedTuple):
 
     @property
     def parameters(self) -> list[str]:
-        return [each.name for each in self.type.fields] if self.role == "make" else ["value"]
+        return [field.name for field in self.type.fields] if self.role == "make" else ["value"]
 
     @property
     def place(self) -> Place:
@@ -81,7 +81,7 @@ class ForeignName(NamedTuple):
 
     @property
     def parameters(self) -> list[str]:
-        return [each.type for each in self.declaration.parameters]
+        return [parameter.type for parameter in self.declaration.parameters]
 
     @property
     def place(self) -> Place:

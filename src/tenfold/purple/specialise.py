@@ -115,7 +115,7 @@ def _called(function: Lambda, functional: dict[str, set[int]]) -> set[Var]:
                     id(a) for i, a in enumerate(node.arguments) if i in functional.get(node.function.name, ())
                 }
         elif isinstance(node, Prim) and node.name in ("procedure-arity", "apply"):
-            good |= {id(each) for each in node.arguments[:1]}
+            good |= {id(argument) for argument in node.arguments[:1]}
         for child in children(node):
             if isinstance(child, Local):
                 (called if id(child) in good else other).add(child.var)

@@ -26,11 +26,11 @@ LISTS = (
 def is_mutated(module: ir.Module) -> bool:
     """Whether something may replace the rest of a list."""
     for function in [*module.functions, module.main]:
-        for each in ir.statements(function.body):
+        for statement in ir.statements(function.body):
             if (
-                isinstance(each, Let)
-                and isinstance(each.op, ir.Prim | ir.PrimClosure)
-                and each.op.name == "set-cdr!"
+                isinstance(statement, Let)
+                and isinstance(statement.op, ir.Prim | ir.PrimClosure)
+                and statement.op.name == "set-cdr!"
             ):
                 return True
     return False
@@ -65,13 +65,21 @@ class Roots:
     def __init__(self, function: Function, parts: bool = True):
         self.function = function
         self.sources: dict[Variable, set[Variable]] = {}
-        for each in ir.statements(function.body):
-            if isinstance(each, Let) and (each.var.lender is not None or each.var.borrowed) and each.op.args:
-                lends = each.op.function.lends if isinstance(each.op, ir.CallKnown) else None
-                first = each.op.args[lends[0] if lends is not None else 0]
-                looks = isinstance(each.op, ir.Copy) or lends is not None or (parts and _gives_rest(each.op))
+        for statement in ir.statements(function.body):
+            if (
+                isinstance(statement, Let)
+                and (statement.var.lender is not None or statement.var.borrowed)
+                and statement.op.args
+            ):
+                lends = statement.op.function.lends if isinstance(statement.op, ir.CallKnown) else None
+                first = statement.op.args[lends[0] if lends is not None else 0]
+                looks = (
+                    isinstance(statement.op, ir.Copy)
+                    or lends is not None
+                    or (parts and _gives_rest(statement.op))
+                )
                 if looks and isinstance(first, Variable):
-                    self.sources.setdefault(each.var, set()).add(first)
+                    self.sources.setdefault(statement.var, set()).add(first)
 
     def of(self, var: Variable) -> set[Variable]:
         found, work = {var}, [var]
@@ -85,8 +93,8 @@ class Roots:
     def shared(self, leaky: set[Variable]) -> set[Variable]:
         """The variables of whose rests something else gets a share."""
         found: set[Variable] = set()
-        for each in ir.statements(self.function.body):
-            for var in _given_out(each, leaky):
+        for statement in ir.statements(self.function.body):
+            for var in _given_out(statement, leaky):
                 found |= self.of(var)
         return found
 

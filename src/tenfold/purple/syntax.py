@@ -27,7 +27,7 @@ def parse_rules(name: Name, datum: Datum, scope: Scope) -> Macro:
     if not parts:
         raise PurpleError("syntax-rules needs a list of literals", "syntax", datum.place)
     literals = list_items(parts[0])
-    if literals is None or not all(isinstance(each, Name) for each in literals):
+    if literals is None or not all(isinstance(literal, Name) for literal in literals):
         raise PurpleError("the literals of syntax-rules are a list of names", "syntax", parts[0].place)
     rules = []
     for part in parts[1:]:
@@ -41,7 +41,7 @@ def parse_rules(name: Name, datum: Datum, scope: Scope) -> Macro:
         rules.append(Rule(pattern, template))
     macro = Macro(
         name.value,
-        frozenset(each.key for each in literals if isinstance(each, Name)),
+        frozenset(literal.key for literal in literals if isinstance(literal, Name)),
         tuple(rules),
         ellipsis,
         scope,
@@ -125,7 +125,7 @@ def _match_items(
     scope: Scope,
     taken: dict[Any, Taken],
 ) -> bool:
-    at = next((i for i, each in enumerate(patterns) if _is_ellipsis(macro, each)), None)
+    at = next((i for i, pattern in enumerate(patterns) if _is_ellipsis(macro, pattern)), None)
     if at is None:
         before, repeated, after = patterns, None, []
     else:

@@ -52,15 +52,15 @@ def _deftype(expander: Expander, datum: Sequence, module: Module) -> list[str]:
         raise PurpleError(f"the type {shown} is defined twice", "syntax", datum.place).note(
             "it was defined here", expander.types[unique].place
         )
-    fields = tuple(_field(expander, each, scope, shown, unique) for each in items[1:])
-    if len({each.name for each in fields}) != len(fields):
+    fields = tuple(_field(expander, item, scope, shown, unique) for item in items[1:])
+    if len({field.name for field in fields}) != len(fields):
         raise PurpleError(f"two fields of {shown} have the same name", "syntax", datum.place)
     declared = core.DefType(unique, fields, place=datum.place)
     expander.types[unique] = declared
     expander.forms.append(declared)
     bound = {shown: RecordName(declared, "type"), f"mk-{shown}": RecordName(declared, "make")}
     bound[f"{shown}?"] = RecordName(declared, "test")
-    bound |= {f"{shown}-{each.name}": RecordName(declared, "field", i) for i, each in enumerate(fields)}
+    bound |= {f"{shown}-{field.name}": RecordName(declared, "field", i) for i, field in enumerate(fields)}
     scope.bindings.update(bound)
     if name.alias is not None:
         scope.bindings[name.key] = bound[shown]
@@ -159,7 +159,7 @@ def _import(expander: Expander, datum: Sequence, module: Module) -> None:
 
 
 def exports(module: Module) -> dict[str, Any]:
-    bound = {key: each for key, each in module.scope.bindings.items() if isinstance(key, str)}
+    bound = {key: binding for key, binding in module.scope.bindings.items() if isinstance(key, str)}
     if module.exports is None:
         return bound
     exported = {key: each for key, each in bound.items() if key in module.exports}
@@ -188,12 +188,12 @@ def _ffi_declare(expander: Expander, datum: Sequence, module: Module) -> None:
     declared = core.Ffi(
         items[0].value,
         options.get("symbol", items[0].value.replace("-", "_")),
-        tuple(_passed(each, False) for each in parameters),
+        tuple(_passed(parameter, False) for parameter in parameters),
         _passed(items[2], True),
         options.get("library"),
         place=datum.place,
     )
-    if any(each.type == "void" for each in declared.parameters):
+    if any(parameter.type == "void" for parameter in declared.parameters):
         raise PurpleError("no parameter is of type void", "syntax", items[1].place)
     expander.forms.append(declared)
     module.scope.bindings[items[0].key] = ForeignName(declared)

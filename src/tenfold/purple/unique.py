@@ -44,14 +44,16 @@ def find_unique(module: ir.Module) -> None:
     _settle_facts(functions, facts)
     for function in functions:
         unique = Uniqueness(function, facts)
-        for each in ir.statements(function.body):
-            if isinstance(each, Drop):
-                each.unique = unique.reasons.get(each.var, "")
-                each.counted = "" if each.unique else unique.doubts.get(each.var, "its count decides")
-            elif isinstance(each, ir.Uncons):
-                each.unique = each.pair in unique.reasons
-            elif isinstance(each, Let) and isinstance(each.op, ir.Take):
-                each.op.unique = each.op.args[0] in unique.reasons
+        for statement in ir.statements(function.body):
+            if isinstance(statement, Drop):
+                statement.unique = unique.reasons.get(statement.var, "")
+                statement.counted = (
+                    "" if statement.unique else unique.doubts.get(statement.var, "its count decides")
+                )
+            elif isinstance(statement, ir.Uncons):
+                statement.unique = statement.pair in unique.reasons
+            elif isinstance(statement, Let) and isinstance(statement.op, ir.Take):
+                statement.op.unique = statement.op.args[0] in unique.reasons
 
 
 def _given_by_anyone(function: Function) -> list[Variable]:
@@ -70,8 +72,8 @@ def _settle_facts(functions: list[Function], facts: Facts) -> None:
     owners = {param: function for function in functions for param in function.all_params}
     callers: dict[int, list[Function]] = {id(function): [] for function in functions}
     for function in functions:
-        for each in ir.statements(function.body):
-            called = effects.passes(each)
+        for statement in ir.statements(function.body):
+            called = effects.passes(statement)
             if called is not None:
                 callers[id(called[0])].append(function)
     waiting = dict.fromkeys(functions)
@@ -93,8 +95,8 @@ def _find_kept(functions: list[Function], facts: Facts) -> None:
         changed = False
         for function in functions:
             names = facts.names[id(function)]
-            for each in ir.statements(function.body):
-                for var in _kept_by(each, facts, names):
+            for statement in ir.statements(function.body):
+                for var in _kept_by(statement, facts, names):
                     if var.borrowed and var not in facts.kept:
                         facts.kept.add(var)
                         changed = True
@@ -103,13 +105,13 @@ def _find_kept(functions: list[Function], facts: Facts) -> None:
 def _passed(function: Function, unique: Uniqueness, facts: Facts) -> set[Variable]:
     """Note which parameters of other functions receive something that may be shared; those that are new."""
     changed: set[Variable] = set()
-    for each in ir.statements(function.body):
+    for statement in ir.statements(function.body):
         received: list[tuple[Variable, Atom]] = []
-        called = effects.passes(each)
+        called = effects.passes(statement)
         if called is not None:
             received = list(zip(called[0].all_params, called[1]))
-        elif isinstance(each, Let) and isinstance(each.op, ir.MakeClosure):
-            received = [(param, Constant(None)) for param in each.op.function.captured]
+        elif isinstance(statement, Let) and isinstance(statement.op, ir.MakeClosure):
+            received = [(param, Constant(None)) for param in statement.op.function.captured]
         for param, arg in received:
             for known, holds in ((facts.params, unique.is_unique), (facts.list_params, unique.is_list)):
                 if known[param] and not holds(arg):
@@ -167,19 +169,19 @@ class Uniqueness:
         self.settle()
 
     def collect(self) -> None:
-        for each in ir.statements(self.function.body):
-            for var in _kept_by(each, self.facts, self.facts.names[id(self.function)]):
-                self.doubt(var, f"kept at line {getattr(each, 'place', self.function.place).line}")
-            match each:
+        for statement in ir.statements(self.function.body):
+            for var in _kept_by(statement, self.facts, self.facts.names[id(self.function)]):
+                self.doubt(var, f"kept at line {getattr(statement, 'place', self.function.place).line}")
+            match statement:
                 case Dup():
-                    self.doubt(each.var, "shared: it is used again after it is given away")
+                    self.doubt(statement.var, "shared: it is used again after it is given away")
                 case Let():
-                    self.definitions.setdefault(each.var, []).append(each.op)
+                    self.definitions.setdefault(statement.var, []).append(statement.op)
                 case ir.LetTry():
-                    self.doubt(each.var, "the result of a try, or its error")
+                    self.doubt(statement.var, "the result of a try, or its error")
                 case ir.Uncons():
-                    self.doubt(each.car, "an element of a list")
-                    self.definitions.setdefault(each.cdr, []).append(ir.Take([each.pair], "cdr"))
+                    self.doubt(statement.car, "an element of a list")
+                    self.definitions.setdefault(statement.cdr, []).append(ir.Take([statement.pair], "cdr"))
         for var in self.definitions:
             if var.is_managed and var not in self.doubts and var not in self.reasons:
                 self.reasons[var] = "made once"
@@ -238,13 +240,13 @@ class Uniqueness:
 
     def gives(self, holds: Callable[[Atom], bool], known: dict[int, bool]) -> bool:
         """Whether something holds of all that the function gives; `known` says it of other functions."""
-        for each in ir.statements(self.function.body):
-            match each:
+        for statement in ir.statements(self.function.body):
+            match statement:
                 case ir.Return():
-                    if not holds(each.value):
+                    if not holds(statement.value):
                         return False
                 case ir.TailCall():
-                    if not known[id(each.function)]:
+                    if not known[id(statement.function)]:
                         return False
                 case ir.TailClosure():
                     return False

@@ -162,8 +162,8 @@ class Place:
         self.container = container
         self.name = name
         self._structure = structure
-        values = [each.current() for each in tensors]
-        self._kinds = [(each.type, each.device, each.origin is None) for each in values]
+        values = [tensor.current() for tensor in tensors]
+        self._kinds = [(value.type, value.device, value.origin is None) for value in values]
 
     def find(self, written: Collection[Any]) -> list[Any] | None:
         """What is there now; None if that needs another program: other types, or memory that it writes."""
@@ -230,13 +230,13 @@ class Bindings:
                 if whole and isinstance(container, dict):
                     names += [name for name in container if name not in before]
                 pairs = [(name, _bound_to(before, name), _bound_to(container, name)) for name in names]
-                changed = [Change(container, *each) for each in pairs if each[1] is not each[2]]
+                changed = [Change(container, *pair) for pair in pairs if pair[1] is not pair[2]]
             found += [each for each in changed if self._tensors(each.before) or self._tensors(each.after)]
         return [each for each in found if each.after is not MISSING]
 
     def put_back(self) -> None:
-        for each in self.changes():
-            each.undo()
+        for change in self.changes():
+            change.undo()
 
     def places(
         self, changes: Sequence[Change], written: Collection[Any], given: Sequence[Any], read: Iterable[Any]
@@ -247,16 +247,16 @@ class Bindings:
         by steps from other memory; and what these names are found in."""
         places, found, guards = [], [], []
         count = Counter(
-            id(each.memory)
+            id(tensor.memory)
             for _, before, _ in self._watched.values()
             for _, bound in _entries(before)
-            for each in self._tensors(bound, self._watched)
+            for tensor in self._tensors(bound, self._watched)
         )
         count.update([id(each.memory) for each in given])
         names = [*changes, *self._others(changes, {id(each) for each in read})]
-        for each in names:
+        for name in names:
             tensors: list[Any] = []
-            structure = tree.flatten(each.before, self._is_tensor, tensors)
+            structure = tree.flatten(name.before, self._is_tensor, tensors)
             alone = all(
                 count[id(one.memory)] == 1
                 and one._leaf is None
@@ -265,10 +265,10 @@ class Bindings:
                 for one in tensors
             )
             if tensors and alone:
-                places.append(Place(each.container, each.name, structure, tensors, self._is_tensor))
+                places.append(Place(name.container, name.name, structure, tensors, self._is_tensor))
                 found += tensors
             else:
-                guards.append(each.guard())
+                guards.append(name.guard())
         bound = keys_of(names)
         above = [path for path in self._above(names) if (id(path[0]), path[1]) not in bound]
         return places, found, guards + above
@@ -286,13 +286,13 @@ class Bindings:
             found = container[name]
             opened += [(container, name, found), (LENGTHS, found, len(found))]
             entries = [(found, key, contents_of(entry)) for key, entry in _entries(found)]
-            stack += [each for each in entries if (id(found), each[1]) not in bound]
+            stack += [entry for entry in entries if (id(found), entry[1]) not in bound]
         return opened
 
     def _above(self, names: Iterable[Change]) -> list[Guard]:
         """Under which names the containers of these are found, and the containers of those, and so on."""
         found: dict[tuple[int, Any], Guard] = {}
-        stack = [each.container for each in names]
+        stack = [name.container for name in names]
         while stack:
             for path in self._paths.get(id(stack.pop()), ()):
                 if (id(path[0]), path[1]) not in found:
@@ -304,18 +304,18 @@ class Bindings:
         """The names of variables, and of objects where that is read, that are bound to tensors, as if they
         were changed."""
         known = keys_of(changes)
-        known_all = {id(each.container) for each in changes if each.name is ALL}
+        known_all = {id(change.container) for change in changes if change.name is ALL}
         found = []
         for container, before, whole in self._watched.values():
             if id(container) in known_all:
                 continue
             if type(container) is Queue:
-                if any(id(each) in read for each in self._tensors(before)):
+                if any(id(tensor) in read for tensor in self._tensors(before)):
                     found.append(Change(container, ALL, before, before))
             elif not isinstance(container, tuple) and (not whole or id(container) in self._objects):
                 for name, bound in _entries(before):
                     tensors = self._tensors(bound) if issubclass(type(bound), (self._tensor, tuple)) else []
-                    used = tensors and (not whole or any(id(each) in read for each in tensors))
+                    used = tensors and (not whole or any(id(tensor) in read for tensor in tensors))
                     if used and (id(container), name) not in known:
                         found.append(Change(container, name, bound, bound))
         return found
@@ -332,13 +332,13 @@ class Bindings:
 
 def bind(names: Sequence[tuple[Any, Any]], values: Iterable[Any]) -> None:
     """Bind the names, each in its container; all of them, whatever interrupts Python."""
-    containers, keys = [each[0] for each in names], [each[1] for each in names]
+    containers, keys = [name[0] for name in names], [name[1] for name in names]
     deque(map(operator.setitem, containers, keys, values), maxlen=0)
 
 
 def keys_of(names: Iterable[Change | Place]) -> set[tuple[int, Any]]:
     """The names as guards have them: each by itself, and in which container."""
-    return {(id(each.container), each.name) for each in names if each.name is not ALL}
+    return {(id(name.container), name.name) for name in names if name.name is not ALL}
 
 
 def _before(container: Any, names: Iterable[Any] | None) -> Any:

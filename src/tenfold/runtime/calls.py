@@ -99,7 +99,7 @@ def _require_apart(given: Sequence[Any], recording: Recording) -> None:
             "the function writes to an argument that shares memory with another", help="clone() one of them"
         ).located(what, capture())
     memory = {id(each.memory) for each in given}
-    inside = [each for each in recording.recorder.reads.values() if id(each.memory) in memory]
+    inside = [read for read in recording.recorder.reads.values() if id(read.memory) in memory]
     if any(id(root) in memory for root in recording.recorder.before) or (changed and inside):
         raise TraceError(
             "the function writes to a tensor that it is given as an argument and also reads from outside",
@@ -109,5 +109,5 @@ def _require_apart(given: Sequence[Any], recording: Recording) -> None:
 
 def shares_memory(tensors: Sequence[Any]) -> bool:
     """Whether two of these tensors, not being the same, lie in one storage."""
-    distinct = {id(each): each for each in tensors if each._alias is not None}
+    distinct = {id(tensor): tensor for tensor in tensors if tensor._alias is not None}
     return len({id(each._alias.storage) for each in distinct.values()}) < len(distinct)

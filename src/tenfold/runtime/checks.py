@@ -112,7 +112,7 @@ def _costly(function: Function, checks: Sequence[Check], donated: Sequence[tuple
     if not checks:
         return False
     state = sum([size_in_bytes(function.params[place].type) for place, _ in donated])
-    work = sum([result.numel for op in in_order([each.holds for each in checks]) for result in op.results])
+    work = sum([result.numel for op in in_order([check.holds for check in checks]) for result in op.results])
     return state > LARGE and work < CHEAP
 
 
@@ -131,7 +131,9 @@ def _without_checks(function: Function) -> Function:
             values[op.result] = values.get(op.x, op.x)
         elif any(operand in values for operand in op.operands):
             replay((op,), values)
-    return Function(function.params, [values.get(each, each) for each in function.results], function.name)
+    return Function(
+        function.params, [values.get(result, result) for result in function.results], function.name
+    )
 
 
 def _branching(function: Function, checks: Sequence[Check], donated: Donations) -> Function:
@@ -139,8 +141,8 @@ def _branching(function: Function, checks: Sequence[Check], donated: Donations) 
     (verdict,) = _without_checks(Function(function.params, [_verdict(checks)])).results
     given = {result: place for place, result in donated}
     unchanged = [
-        function.params[given[i]] if i in given else flat.full(each.shape, 0, each.dtype)
-        for i, each in enumerate(function.results)
+        function.params[given[i]] if i in given else flat.full(result.shape, 0, result.dtype)
+        for i, result in enumerate(function.results)
     ]
     # In this order: of two branches, XLA copies what the first one writes over.
     branches = (
@@ -155,7 +157,7 @@ def _restoring(function: Function, checks: Sequence[Check], donated: Sequence[tu
     """The program that gives donated parameters back unchanged where a check fails."""
     if not checks:
         return function
-    holds = functools.reduce(lambda x, y: x & y, [each.holds for each in checks])
+    holds = functools.reduce(lambda x, y: x & y, [check.holds for check in checks])
     results = list(function.results)
     for place, result in donated:
         results[result] = flat.where(holds, results[result], function.params[place])

@@ -178,9 +178,9 @@ class Programs:
         if len(set(map(id, args))) != len(args):
             return OTHER
         key: list[Any] = []
-        for each in args:
-            tensor: Any = each
-            if not isinstance(each, self._tensor) or _overrides(tensor.__class__, self._tensor):
+        for arg in args:
+            tensor: Any = arg
+            if not isinstance(arg, self._tensor) or _overrides(tensor.__class__, self._tensor):
                 return OTHER
             value = tensor._value
             if tensor._alias is not None or value.origin is not None:
@@ -264,10 +264,12 @@ class Programs:
         """A program for a call that none of the variants fits, and what it gives: one for open sizes if it
         can be one."""
         recorder: Recorder | None = None
-        if all(isinstance(each, OpenSpecialization) for each in variants):
+        if all(isinstance(variant, OpenSpecialization) for variant in variants):
             found, result, recorder = self._run_open(key, args, kwargs, given)
             if found is not None and result is not OTHER:
-                variants[:] = [found, *[each for each in variants if each is not found]][:MAX_VARIANTS]
+                variants[:] = [found, *[variant for variant in variants if variant is not found]][
+                    :MAX_VARIANTS
+                ]
                 return found, result
         if variants:
             self.recompiled = variants[0].broken(given)
@@ -284,11 +286,11 @@ class Programs:
         if call is None:
             return None, OTHER, None
         recorder = Recorder(self.function, args, kwargs, self._tensor, self.room)
-        for each in call.programs:
-            if each.admits(call.shapes) and each.holds(call.shapes, recorder):
-                result = each.run(given, self._tensor)
+        for program in call.programs:
+            if program.admits(call.shapes) and program.holds(call.shapes, recorder):
+                result = program.run(given, self._tensor)
                 if result is not OTHER:
-                    return each, result, None
+                    return program, result, None
         made = None if call.refused else call.record(recorder)
         if made is None:
             return None, OTHER, recorder
@@ -300,14 +302,16 @@ class Programs:
     def count(self) -> int:
         """How many programs there are for closed sizes."""
         several = self._recorded.values()
-        return sum(not isinstance(each, OpenSpecialization) for variants in several for each in variants)
+        return sum(
+            not isinstance(variant, OpenSpecialization) for variants in several for variant in variants
+        )
 
     def guards(self) -> str:
         """What each program depends on besides its arguments, and why the last recompile happened."""
         lines = []
         for signature, variants in self._recorded.items():
             tensors = ", ".join(str(type) for type, _ in signature.types) or "no tensors"
-            for each in [each for each in variants if not each.of_open_arguments]:
+            for each in [variant for variant in variants if not variant.of_open_arguments]:
                 lines += [f"for {tensors}:", *[f"    {guard}" for guard in each.described() or ["no guards"]]]
         for reason in dict.fromkeys(self.unrecorded.values()):
             lines += ["runs as it is written because", f"    {reason}"]
@@ -356,20 +360,20 @@ class Programs:
         if recorded.plan.device.mesh is not None:
             return  # the executable depends on how the arguments are sharded
         loaded = recorded.loaded
-        distinct = len({id(each) for each in args}) == len(args)
-        if not kwargs and distinct and all(isinstance(each, self._tensor) for each in args):
-            values = [each.current() for each in args]
-            if all(each.origin is None for each in values) and all(each._alias is None for each in args):
+        distinct = len({id(arg) for arg in args}) == len(args)
+        if not kwargs and distinct and all(isinstance(arg, self._tensor) for arg in args):
+            values = [arg.current() for arg in args]
+            if all(value.origin is None for value in values) and all(arg._alias is None for arg in args):
                 if len(self.recent) >= MAX_SIGNATURES:
                     self.recent.clear()
-                key = tuple([of for each in values for of in (each.type, each.device)])
+                key = tuple([of for value in values for of in (value.type, value.device)])
                 self.recent[key] = (recorded, _settings())
         if not (recorded.plain and args and not kwargs and loaded is not None and not loaded.checks):
             return
         executable = loaded.executable
-        if isinstance(executable, xla.Executable) and all(isinstance(each, self._tensor) for each in args):
+        if isinstance(executable, xla.Executable) and all(isinstance(arg, self._tensor) for arg in args):
             self.short = (
-                _reader_of(len(args))(*[of for each in args for of in (each._value.type, each.__class__)]),
+                _reader_of(len(args))(*[of for arg in args for of in (arg._value.type, arg.__class__)]),
                 executable.start,
                 executable.makers,
                 recorded.plan.result_types[0],

@@ -53,7 +53,7 @@ class Limit(NamedTuple):
 
 def limits(plans: Sequence[Plan], ranges: Mapping[Open, Range]) -> list[Limit]:
     """The limits of the sizes that depend on data."""
-    several = [each.counts for each in plans]
+    several = [plan.counts for plan in plans]
     if any([one.what for one in each] != [one.what for one in several[0]] for each in several):
         raise UnsupportedError("the function has other results whose size depends on data at other sizes")
     symbols = [Open([one.size for one in each]) for each in zip(*several)]
@@ -131,7 +131,7 @@ class Proved:
         ends = [[end[side] for end in self.open.ranges] for side in (0, 1)] if self.open.ranges else [sizes]
         for ranges in (wide, met, own):
             corners = [(at, corner) for at in ends for corner in product(*ranges)]
-            if all(self._holds(recorder, *each) for each in corners):
+            if all(self._holds(recorder, *corner) for corner in corners):
                 self.ranges.append(ranges)
                 return
         self.attempts -= 1
@@ -140,7 +140,7 @@ class Proved:
         """Whether the function, recorded with so many elements, is the program that was opened."""
         try:
             plan = recorder.at(self.open.shapes(self.shapes, sizes), counts=counts)
-            if [each.what for each in plan.counts] != [each.what for each in self.plan.counts]:
+            if [count.what for count in plan.counts] != [count.what for count in self.plan.counts]:
                 return False
             require_alike(self.plan, plan)
             function = executables.lowered(plan.trace, plan.device, OPEN)

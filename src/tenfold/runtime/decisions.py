@@ -52,10 +52,10 @@ def _holds(asked: Sequence[Asked], formulas: Formulas, everywhere: Mapping[Open,
         return False
     sides = []
     for numbers in ([each.number for each in asked], [each.other for each in asked]):
-        if all(each == numbers[0] for each in numbers):
+        if all(number == numbers[0] for number in numbers):
             sides.append(numbers[0])
             continue
-        formula = formulas.find(Open(numbers)) if all(type(each) is int for each in numbers) else None
+        formula = formulas.find(Open(numbers)) if all(type(number) is int for number in numbers) else None
         if formula is None:
             return False
         sides.append(formula.at(everywhere))
@@ -100,7 +100,7 @@ class Proof:
     def _text(self, made: Opened, given: Sequence[Open], counted: Sequence[Open]) -> str:
         """The program, and how the sizes of its results follow from the symbols."""
         names = {each: f"size {i}" for i, each in enumerate([*given, *counted])}
-        bounds = [(0, each) for each in self.bounds]
+        bounds = [(0, bound) for bound in self.bounds]
         sizes = Sizes(dict(zip(names, [*self.ranges.values(), *bounds])), ())
         shapes = [
             [sizes.formula(each).text(names) if isinstance(each, Open) else str(each) for each in shape]

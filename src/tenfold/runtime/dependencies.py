@@ -45,7 +45,7 @@ class Dependencies:
         self._listen()
         result = self._function(*args, **kwargs)
         self._changes = self._bindings.changes()
-        return (result, [each.after for each in self._changes]) if self._changes else result
+        return (result, [change.after for change in self._changes]) if self._changes else result
 
     def guard(self, container: Any, key: Any, contents: bool = False) -> None:
         """Something else under this key needs another program; with `contents`, so does the same list or
@@ -72,7 +72,7 @@ class Dependencies:
         kept = [guard for key, guard in self._guards.items() if key not in looked_up and hold([guard])]
         guards = self._bindings.opened(kept, changes) + same
         steady = len(kept) == len([key for key in self._guards if key not in looked_up])
-        return Found(guards, places, tensors, [(each.container, each.name) for each in changes], steady)
+        return Found(guards, places, tensors, [(change.container, change.name) for change in changes], steady)
 
     def _listen(self) -> None:
         """Depend on what the function's code comes to by name, and on the attributes of modules and objects

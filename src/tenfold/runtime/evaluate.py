@@ -106,8 +106,8 @@ def _run_small(wanted: list[Value]) -> bool:
     if not _written.tensors:
         return small.run(wanted, host_array)
     holders = [reference() for reference, _, _ in _written.tensors.values()]
-    values = [each.current() for each in holders if each is not None]
-    if not small.run([*wanted, *[each for each in values if each.node is not None]], host_array):
+    values = [holder.current() for holder in holders if holder is not None]
+    if not small.run([*wanted, *[value for value in values if value.node is not None]], host_array):
         return False
     _written.tensors.clear()
     return True
@@ -115,8 +115,8 @@ def _run_small(wanted: list[Value]) -> bool:
 
 def _run_by_device(values: Sequence[Value], replaced: dict[Value, Value] | None = None) -> None:
     by_device: dict[Device, list[Value]] = {}
-    for each in values:
-        by_device.setdefault(each.device, []).append(each)
+    for value in values:
+        by_device.setdefault(value.device, []).append(value)
     for device, targets in by_device.items():
         _run(list(dict.fromkeys(targets)), device, replaced)
 
@@ -255,7 +255,7 @@ def _prepared(program: Trace, device: Device, donated: Donations) -> tuple[Loade
     buffers = [buffer_of(leaf, device) for leaf in program.leaves]
     loaded, numbers, order = executables.found(program, device, donated)
     if order is not None:
-        given = buffers + [xla.put(np.asarray(each), device) for each in numbers]
+        given = buffers + [xla.put(np.asarray(number), device) for number in numbers]
         return loaded, [given[place] for place in order], ()
     if donated:
         _lend(program, donated, buffers)
@@ -289,7 +289,7 @@ def _partitioned(
 ) -> tuple[Loaded, list[Any]]:
     """What runs a program over a mesh, and on what."""
     buffers = [buffer_of(leaf, device) for leaf in program.leaves]
-    place = sharded.place_of(device, program, [sharded.sharding_of(each) for each in buffers], kept)
+    place = sharded.place_of(device, program, [sharded.sharding_of(buffer) for buffer in buffers], kept)
     loaded = executables.build(program, place, donated)
     if donated:
         _lend(program, donated, buffers)
@@ -299,7 +299,7 @@ def _partitioned(
 def _apart(given: Sequence[Value], results: list[Any]) -> list[Any]:
     """The results of a program over a mesh, those of plain tensors that took part in it on their own."""
     fetched = {i for i, value in enumerate(given) if value.device.mesh is None}
-    return [np.array(sharded.fetch(each)) if i in fetched else each for i, each in enumerate(results)]
+    return [np.array(sharded.fetch(result)) if i in fetched else result for i, result in enumerate(results)]
 
 
 def set_engine(name: str) -> None:

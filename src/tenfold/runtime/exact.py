@@ -36,7 +36,7 @@ class ExactSpecialization(Specialization):
     def __init__(self, plan: Plan):
         super().__init__(plan)
         self.plain = False
-        self.taken = tuple([each.size for each in plan.counts])
+        self.taken = tuple([count.size for count in plan.counts])
         self.counts = [i for i, (kind, _) in enumerate(plan.alone_targets) if kind == "count"]
 
     def _elsewhere(self, computed: Sequence[Any], arguments: Sequence[Any]) -> Any:
@@ -58,7 +58,7 @@ class EachSpecialization(Specialization):
         super().__init__(plan)
         self.plain = False
         self.exact, self.room, self.reason = Exact(recorder), recorder.room, reason
-        self.last = Elsewhere(tuple([each.size for each in plan.counts]))
+        self.last = Elsewhere(tuple([count.size for count in plan.counts]))
 
     def run(self, arguments: Sequence[Any], wrap: Wrap) -> Any:
         recorder = self.exact.recorder(arguments, self.room)
@@ -66,7 +66,7 @@ class EachSpecialization(Specialization):
         return result
 
     def described(self) -> list[str]:
-        what = ", ".join(dict.fromkeys([each.what for each in self.plan.counts]))
+        what = ", ".join(dict.fromkeys([count.what for count in self.plan.counts]))
         return [
             f"{what}: compiled apart for each number of elements, since {self.reason}",
             *super().described(),

@@ -107,7 +107,9 @@ def label(container: Any, key: Any) -> str:
 def _owner(attributes: dict[Any, Any]) -> Any:
     """The object whose attributes these are."""
     referrers = gc.get_referrers(attributes)
-    return next((each for each in referrers if getattr(each, "__dict__", None) is attributes), None)
+    return next(
+        (referrer for referrer in referrers if getattr(referrer, "__dict__", None) is attributes), None
+    )
 
 
 def _shown(value: Any) -> str:

@@ -60,8 +60,8 @@ def open_numbers(program: Trace, device: Device) -> Opened:
             made[node] = GradientNode(node.callee, tuple(map(opened, node.inputs)), node.source, path)
             continue
         late = [
-            Value(each.type, device, buffer=np.asarray(0))
-            for each in callee.fragment.params[len(node.inputs) :]
+            Value(param.type, device, buffer=np.asarray(0))
+            for param in callee.fragment.params[len(node.inputs) :]
         ]
         assert len(late) == len(numbers)
         for each in late:

@@ -52,7 +52,7 @@ class Follows(NamedTuple):
     offset: int = 0
 
     def at(self, sizes: Sequence[int]) -> int:
-        parts = [sizes[each] for each in self.symbols]
+        parts = [sizes[symbol] for symbol in self.symbols]
         return self.factor * (math.prod(parts) if self.product else sum(parts)) + self.offset
 
 
@@ -81,14 +81,14 @@ class Pattern:
 
     def sizes(self, numbers: Sequence[int]) -> list[int] | None:
         """The symbols' sizes in a program with these numbers; None if it is not one of this pattern."""
-        sizes = [numbers[each] for each in self.symbols]
+        sizes = [numbers[symbol] for symbol in self.symbols]
         for own, number in zip(self.numbers, numbers, strict=True):
             if number != (own if type(own) is int else own.at(sizes)):  # type: ignore[union-attr]
                 return None
         return sizes
 
     def at(self, sizes: Sequence[int]) -> list[int]:
-        return [each if isinstance(each, int) else each.at(sizes) for each in self.numbers]
+        return [number if isinstance(number, int) else number.at(sizes) for number in self.numbers]
 
 
 def _follows(column: Sequence[int], columns: Sequence[Sequence[int]], extent: bool) -> Follows | None:
@@ -131,10 +131,10 @@ class OpenTrace:
         at = lambda sizes: template.at(pattern.at(sizes))
         self.pattern = pattern
         self.ranges = possible(at, ranges, own)
-        fixed = {each for each in pattern.numbers if isinstance(each, int)}
+        fixed = {number for number in pattern.numbers if isinstance(number, int)}
         recordings = [own, *chosen(self.ranges, own, fixed)]
         with uncollected():
-            functions = [lower(at(each), kind=OPEN) for each in recordings]
+            functions = [lower(at(recording), kind=OPEN) for recording in recordings]
             merged = merged_functions(functions, lambda k: f"sizes {', '.join(map(str, recordings[k]))}")
             symbols = {Open(each): ends for each, ends in zip(zip(*recordings), self.ranges)}
             if len(symbols) < len(own):
@@ -163,7 +163,7 @@ class OpenTrace:
     def serves(self, numbers: Sequence[int]) -> list[int] | None:
         """The sizes of a program with these numbers, if this one computes the same."""
         sizes = self.pattern.sizes(numbers)
-        if sizes is None or not all(low <= each <= high for each, (low, high) in zip(sizes, self.ranges)):
+        if sizes is None or not all(low <= size <= high for size, (low, high) in zip(sizes, self.ranges)):
             return None
         return sizes
 
@@ -185,7 +185,7 @@ class OpenTrace:
         """The results at their true sizes."""
         at = dict(zip(self.symbols, sizes))
         for i, extents in self.extents.items():
-            shape = tuple([each if isinstance(each, int) else each.at(at) for each in extents])
+            shape = tuple([extent if isinstance(extent, int) else extent.at(at) for extent in extents])
             array = xla.fetch(results[i])
             if array.shape != shape:
                 results[i] = np.ascontiguousarray(array[tuple([slice(0, each) for each in shape])])
@@ -286,8 +286,8 @@ class Lookup:
 
     def build(self, wait: bool) -> str:
         """Open the sizes: now, or in another thread. Why that failed, if it did, or did before."""
-        extents = sum([each.type.rank for each in self.trace.leaves])
-        job_key = ("sizes", *self.key, tuple([bucket(each) for each in self.numbers[:extents]]))
+        extents = sum([leaf.type.rank for leaf in self.trace.leaves])
+        job_key = ("sizes", *self.key, tuple([bucket(number) for number in self.numbers[:extents]]))
         family, donated = self.family, self.donated
         if job_key in family.refused:
             return family.refused[job_key]

@@ -68,7 +68,7 @@ def specialized(recorder: Recorder, plan: Plan) -> Specialization:
 def _require_apart(recorder: Recorder, plan: Plan, shapes: Sequence[Sequence[int]]) -> None:
     """Refuse a function that cannot even be compiled apart for each number of elements."""
     require_plain(plan, steady=False)
-    if max([each.bound for each in plan.counts]) >= LIMIT:
+    if max([count.bound for count in plan.counts]) >= LIMIT:
         raise UnsupportedError("there would have to be room for too many elements")
     written = [
         [type for (kind, _), type in zip(each.targets, each.result_types) if kind in ("written", "gradient")]
@@ -95,21 +95,21 @@ def open_specialization(
     # Sizes that depend on data are others each time.
     turns = [turn if first.counts else 1 for turn in range(len(sizes))]
     plans = [first]
-    for each, turn in zip(sizes[1:], turns[1:]):
+    for size, turn in zip(sizes[1:], turns[1:]):
         try:
-            plans.append(recorder.at(open.shapes(shapes, each), turn))
+            plans.append(recorder.at(open.shapes(shapes, size), turn))
         except TenfoldError as error:
-            told = ", ".join(map(str, each))
+            told = ", ".join(map(str, size))
             raise UnsupportedError(f"at sizes {told} the function fails: {error.message}").located(
                 error.op, error.source
             ) from None
     filled: dict[int, Any] = {}
     for other in plans[1:]:
         filled.update(require_alike(first, other))
-    ranges = {Open([each[i] for each in sizes]): open.ranges[i] for i in range(len(own))}
+    ranges = {Open([size[i] for size in sizes]): open.ranges[i] for i in range(len(own))}
     if len(ranges) < len(own):
         raise UnsupportedError("two sizes cannot be told apart in so small a range")
-    asked = [recorder.asked_at(open.shapes(shapes, each), turn) for each, turn in zip(sizes[1:], turns[1:])]
+    asked = [recorder.asked_at(open.shapes(shapes, size), turn) for size, turn in zip(sizes[1:], turns[1:])]
     limits = counting.limits(plans, ranges)
     if not first.found.steady:
         recorder.plainly()  # what the function left behind is to come from the call as it is
@@ -120,7 +120,7 @@ def open_specialization(
     if first.counts:
         if decides and open.dims:
             raise UnsupportedError("the function decides in Python by sizes, some of which depend on data")
-        counts = [each.opened for each in limits]
+        counts = [limit.opened for limit in limits]
         proved = Proved(Proof(program.functions, ranges, program.made, counts), first, open, shapes, decides)
     elif decides:
         proof = Proof(program.functions, ranges, program.made)
@@ -138,7 +138,7 @@ class OpenProgram:
         given: Mapping[Open, Range],
         limits: Sequence[counting.Limit],
     ):
-        self.functions = [executables.lowered(each.trace, each.device, OPEN) for each in plans]
+        self.functions = [executables.lowered(plan.trace, plan.device, OPEN) for plan in plans]
         with uncollected():
             self.merged = merged_functions(
                 self.functions, lambda k: f"sizes {', '.join(map(str, sizes[k]))}" if sizes[k] else "others"
@@ -152,11 +152,11 @@ class OpenProgram:
 
     @property
     def ranges(self) -> dict[Open, Range]:
-        return {**self.given, **{each.symbol: (0, each.bound) for each in self.limits}}
+        return {**self.given, **{limit.symbol: (0, limit.bound) for limit in self.limits}}
 
     def _open(self) -> None:
         with uncollected():
-            self.made = opened(self.merged, dict(self.given), [each.opened for each in self.limits])
+            self.made = opened(self.merged, dict(self.given), [limit.opened for limit in self.limits])
         params = self.function.params
         self.sizes = Sizes(self.ranges, params[len(params) - len(self.given) :])
 
@@ -196,7 +196,7 @@ class OpenSpecialization(Specialization):
         self.exact = Exact(recorder)
         self.plain = False
         self.open = open
-        self.shapes = [tuple(each) for each in shapes]
+        self.shapes = [tuple(shape) for shape in shapes]
         self.open_program = program
         self.of_open_arguments = bool(open.dims)
         self.padded = {tensor for tensor, _ in open.dims}
@@ -253,7 +253,7 @@ class OpenSpecialization(Specialization):
                 f"{' and '.join(places[symbol])}: any size from {low} to {high}{decided}"
                 for symbol, (low, high) in enumerate(self.open.ranges)
             ],
-            *[each.described for each in self.open_program.limits],
+            *[limit.described for limit in self.open_program.limits],
             *super().described(),
         ]
 
@@ -267,7 +267,7 @@ class OpenSpecialization(Specialization):
     def _buffers(self, values: list[Value], arguments: Sequence[Any]) -> list[Any]:
         """The data of the values, on the device, padded where they are open; and the sizes."""
         device = self.plan.device
-        whole = [each.type for each in self.open_program.function.params]
+        whole = [param.type for param in self.open_program.function.params]
         padded = {
             i: self._padded(value, whole[place].shape)
             for i, (place, value) in enumerate(zip(self.plan.places, values, strict=True))
@@ -306,8 +306,8 @@ class OpenSpecialization(Specialization):
             return failure
         at = self._sizes_by_symbol(arguments, computed)
         told = [
-            each if isinstance(each, str) else self.open_program.sizes.formula(each).at(at)
-            for each in text.parts
+            part if isinstance(part, str) else self.open_program.sizes.formula(part).at(at)
+            for part in text.parts
         ]
         error = type(failure)("".join(map(str, told)), help=failure.help)
         return error.located(failure.op, failure.source, failure.operands)
@@ -361,7 +361,7 @@ class OpenSpecialization(Specialization):
         if extents is None:
             return super()._outcome(place, type, computed, arguments)
         at = self._sizes_by_symbol(arguments, computed)
-        shape = tuple([each if isinstance(each, int) else each.at(at) for each in extents])
+        shape = tuple([extent if isinstance(extent, int) else extent.at(at) for extent in extents])
         cut = TensorType(type.dtype, shape)
         buffer = computed[place]
         array = xla.fetch(buffer)

@@ -192,8 +192,8 @@ class Packing:
     def __init__(self, states: Sequence[State], outcomes: Sequence[Outcome]):
         self.states = tuple(states)
         self.outcomes = tuple(outcomes)
-        self.taken = frozenset(place for each in states for place in each.places)
-        self.results = frozenset(result for each in self.vectors for result in each.results)
+        self.taken = frozenset(place for state in states for place in state.places)
+        self.results = frozenset(result for vector in self.vectors for result in vector.results)
 
     @property
     def vectors(self) -> tuple[Vector, ...]:
@@ -201,24 +201,24 @@ class Packing:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        return tuple([(each.places, each.results) for each in self.states]), tuple(
-            [each.results for each in self.outcomes]
+        return tuple([(state.places, state.results) for state in self.states]), tuple(
+            [outcome.results for outcome in self.outcomes]
         )
 
     def applied(self, function: Function) -> Function:
         """The program with the state as its last parameters, and all vectors as its last results."""
         arguments = list(function.params)
         states = []
-        for i, each in enumerate(self.states):
-            vector = flat.Value(TensorType(DTYPE, (each.size,)))
+        for i, state in enumerate(self.states):
+            vector = flat.Value(TensorType(DTYPE, (state.size,)))
             vector.name = f"packed{i}"
             states.append(vector)
-            for place, (start, type) in zip(each.places, each.layout, strict=True):
+            for place, (start, type) in zip(state.places, state.layout, strict=True):
                 part = flat.slice(vector, (start,), (start + type.numel,))
                 arguments[place] = flat.reshape(part, type.shape)
-        params = [each for i, each in enumerate(function.params) if i not in self.taken]
+        params = [param for i, param in enumerate(function.params) if i not in self.taken]
         results = function.inline(arguments)
-        alone = [each for i, each in enumerate(results) if i not in self.results]
+        alone = [result for i, result in enumerate(results) if i not in self.results]
         joined = []
         for vector_of in self.vectors:
             parts = [results[i] for i in vector_of.results]
@@ -253,7 +253,7 @@ def pack(
         for place, result in written
         if params[place].dtype is DTYPE and params[place] is results[result]
     ]
-    further = [each for each in others if results[each].dtype is DTYPE]
+    further = [other for other in others if results[other].dtype is DTYPE]
     if len(pairs) + len(further) <= FEW:
         return None
     if max([each.numel * each.dtype.itemsize for each in (*params, *results)]) > INLINE:

@@ -103,7 +103,7 @@ class Plan:
         # State would be held as it was when it was recorded, beside what it has become.
         self.trace.release([place for place, _ in self.replaced])
         self.types = [leaf.type for leaf in self.trace.leaves]
-        self.result_types = [self.trace.type_of(*each) for each in self.trace.outputs]
+        self.result_types = [self.trace.type_of(*output) for output in self.trace.outputs]
         self.targets = self._targets()
         self.donated: evaluate.Donations = tuple(
             [
@@ -119,20 +119,20 @@ class Plan:
     def _connect(self, given: Sequence[Any], recording: Recording) -> None:
         """Where each input comes from, what replaces it, and what gradients do."""
         arguments: dict[int, int] = {}  # of tensors that are looked up, their places as arguments
-        for i, each in enumerate(self.found.tensors, len(given)):
-            arguments.setdefault(id(each), i)
-            arguments.setdefault(id(memory_of(each)), i)
+        for i, tensor in enumerate(self.found.tensors, len(given)):
+            arguments.setdefault(id(tensor), i)
+            arguments.setdefault(id(memory_of(tensor)), i)
         inputs = [each if type(each) is int else arguments.get(id(each), each) for each in recording.inputs]
         origins, count = recording.origins, len(recording.returned)
-        followed = [each for each in origins[:count] if each is not None and not is_spent(each)]
+        followed = [origin for origin in origins[:count] if origin is not None and not is_spent(origin)]
         _refuse_python(followed)
         self.differentiable = bool(followed)  # gradients may flow through a call
-        self.follows = [each is not None for each in origins]  # for each result, whether they flow to it
+        self.follows = [origin is not None for origin in origins]  # for each result, whether they flow to it
         # Returned tensors whose gradients flowed inside.
         self.spent = [
-            (i, Gone(each.node), each.index)
-            for i, each in enumerate(origins[:count])
-            if each is not None and is_spent(each)
+            (i, Gone(origin.node), origin.index)
+            for i, origin in enumerate(origins[:count])
+            if origin is not None and is_spent(origin)
         ]
         before = recording.recorder.before
         leaves = {leaf: i for i, leaf in enumerate(self.trace.leaves)}

@@ -82,4 +82,4 @@ def chosen(ranges: Sequence[Range], own: Sequence[int], fixed: set[int]) -> list
         turn = symbol % len(column)
         columns.append(column[turn:] + column[:turn])
     rows = [list(each) for each in zip(*columns)]
-    return [each for i, each in enumerate(rows) if each not in rows[:i] and each != list(own)]
+    return [row for i, row in enumerate(rows) if row not in rows[:i] and row != list(own)]

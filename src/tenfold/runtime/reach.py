@@ -94,7 +94,7 @@ class Reach:
 
     def _inherited(self, kinds: Iterable[type]) -> list[str]:
         """What is bound in classes of the user's own to something else than methods."""
-        bound = {name: vars(each)[name] for each in kinds if each in self._kinds for name in vars(each)}
+        bound = {name: vars(kind)[name] for kind in kinds if kind in self._kinds for name in vars(kind)}
         methods = (FunctionType, *_DESCRIPTORS, _SLOT)
         return [name for name in self._names if name in bound and not isinstance(bound[name], methods)]
 
@@ -132,13 +132,13 @@ class Reach:
                 self.owner, function = function, called if isinstance(called, FunctionType) else None
 
     def _want(self, values: Iterable[Any]) -> None:
-        for each in values:
-            kind = type(each)
-            if issubclass(kind, self._passed_by) or id(each) in self._seen:
+        for value in values:
+            kind = type(value)
+            if issubclass(kind, self._passed_by) or id(value) in self._seen:
                 continue
-            if not issubclass(kind, _CONTAINERS) or len(each) or self._own(kind):
-                self._seen[id(each)] = each
-                self._waiting.append(each)
+            if not issubclass(kind, _CONTAINERS) or len(value) or self._own(kind):
+                self._seen[id(value)] = value
+                self._waiting.append(value)
 
     def _see(self, value: Any) -> None:
         kind = type(value)  # of a proxy its own: what it stands for may be gone
@@ -233,7 +233,7 @@ def _package(module: str) -> str:
 def _is_own(package: str) -> bool:
     module = sys.modules.get(package)
     files = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
-    installed = any(folder in str(each).split(os.sep) for each in files for folder in _INSTALLED)
+    installed = any(folder in str(file).split(os.sep) for file in files for folder in _INSTALLED)
     return not installed and package != PACKAGE and package not in sys.stdlib_module_names
 
 

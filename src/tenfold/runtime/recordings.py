@@ -32,7 +32,7 @@ class OpenDims(NamedTuple):
 
     def shapes(self, shapes: Sequence[Sequence[int]], sizes: Sequence[int]) -> list[list[int]]:
         """The shapes of a call's tensors at other sizes."""
-        changed = [list(each) for each in shapes]
+        changed = [list(shape) for shape in shapes]
         for (tensor, axis), symbol in self.dims.items():
             changed[tensor][axis] = sizes[symbol]
         return changed
@@ -72,7 +72,7 @@ class Recorder:
     def at(self, shapes: Sequence[Sequence[int]], turn: int = 1, counts: Sequence[int] = ()) -> Plan:
         """The plan at these shapes. Sizes that depend on data are taken for other numbers at each `turn`, or
         for those of `counts`."""
-        at = tuple([tuple(each) for each in shapes])
+        at = tuple([tuple(shape) for shape in shapes])
         key = (at, turn, *counts)
         if key not in self.plans:
             asked = self.asked[key] = []
@@ -83,7 +83,7 @@ class Recorder:
 
     def asked_at(self, shapes: Sequence[Sequence[int]], turn: int = 1) -> list[Asked]:
         """What the function asked of sizes when it was recorded at these shapes."""
-        return self.asked[tuple([tuple(each) for each in shapes]), turn]
+        return self.asked[tuple([tuple(shape) for shape in shapes]), turn]
 
     def plainly(self) -> Plan:
         """Record the call as it is, with plain sizes."""
@@ -157,7 +157,7 @@ def _number(one: Any, two: Any, leaf: Value, other: Value) -> Any:
     arrays = [evaluate.computed_array(each) for each in (leaf, other)]
     number = arrays[0].ravel()[0]
     # By their bytes: 0.0 equals -0.0 and is another number.
-    full = all(each.tobytes() == number.tobytes() * each.size for each in arrays)
+    full = all(array.tobytes() == number.tobytes() * array.size for array in arrays)
     return number if full and arrays[0].dtype == arrays[1].dtype else None
 
 

@@ -25,7 +25,7 @@ class Family:
     """The calls of a function that differ in sizes alone."""
 
     def __init__(self, shapes: Sequence[Sequence[int]]):
-        self.first = [tuple(each) for each in shapes]
+        self.first = [tuple(shape) for shape in shapes]
         self.open: set[tuple[int, int]] = set()
         self.programs: dict[Any, list[OpenSpecialization]] = {}
         self.refused: dict[Any, str] = {}
@@ -93,7 +93,7 @@ class OpenPrograms:
             for several in family.programs.values():
                 found += [("for open sizes", each.described()) for each in several]
             reasons = dict.fromkeys(family.refused.values())
-            found += [("sizes stay closed because", [each]) for each in reasons]
+            found += [("sizes stay closed because", [reason]) for reason in reasons]
         return found
 
 
@@ -161,5 +161,5 @@ class OpenCall:
         if self.finer != self.open.ranges:
             yield OpenDims(self.open.dims, self.finer)
         for symbol in range(len(self.finer)) if self.owner.every and len(self.finer) > 1 else ():
-            dims = {place: 0 for place, each in self.open.dims.items() if each == symbol}
+            dims = {place: 0 for place, dim in self.open.dims.items() if dim == symbol}
             yield OpenDims(dims, (self.finer[symbol],))

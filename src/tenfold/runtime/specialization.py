@@ -80,7 +80,9 @@ class Specialization:
     def described(self) -> list[str]:
         """What it depends on besides its arguments, in the user's words."""
         found = self.plan.found
-        looked_up = [f"{label(each.container, each.name)}, looked up at each call" for each in found.places]
+        looked_up = [
+            f"{label(place.container, place.name)}, looked up at each call" for place in found.places
+        ]
         return [*map(described, found.guards), *looked_up]
 
     def broken(self, arguments: Sequence[Any]) -> str:
@@ -230,12 +232,12 @@ class Specialization:
         if not self.for_numbers or self.plan.donated or packing is not None:
             return executables.build(trace, device, self.plan.donated, packing, self.steady)
         loaded, numbers, self.order = executables.found(trace, device)
-        self.numbers = [xla.put(np.asarray(each), device) for each in numbers]
+        self.numbers = [xla.put(np.asarray(number), device) for number in numbers]
         return loaded
 
     def _load_partitioned(self, buffers: list[Any]) -> Loaded:
         """The executable for arguments that are sharded as these are. What is written keeps its sharding."""
-        plan, shardings = self.plan, [sharded.sharding_of(each) for each in buffers]
+        plan, shardings = self.plan, [sharded.sharding_of(buffer) for buffer in buffers]
         if self.loaded is None or shardings != self.shardings:
             kept = {
                 result: place

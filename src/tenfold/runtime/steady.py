@@ -36,12 +36,12 @@ class Rooms:
 
     def __init__(self, function: Function, donated: Donations, verdict: TensorType | None):
         taken = {result for _, result in donated}
-        types = [each.type for each in function.results] + ([] if verdict is None else [verdict])
+        types = [result.type for result in function.results] + ([] if verdict is None else [verdict])
         self.results = [i for i, type in enumerate(types) if i not in taken and is_small(type)]
         self.types = [types[i] for i in self.results]
         lent = {place for place, _ in donated}
         self.inputs = {
-            i: each.type for i, each in enumerate(function.params) if i not in lent and is_small(each.type)
+            i: param.type for i, param in enumerate(function.params) if i not in lent and is_small(param.type)
         }
         count = len(function.params)
         self.function = Function([*function.params, *map(Value, self.types)], function.results, function.name)
@@ -96,7 +96,7 @@ class Steady:
         """Memory for results: that of earlier ones which nobody holds any more. Fresh memory now and then
         would make XLA place its own elsewhere."""
         for i, copies in enumerate(self._given):
-            if all(owners.count(each) <= owners.NAMED + 1 for each in copies):  # the list's
+            if all(owners.count(copy) <= owners.NAMED + 1 for copy in copies):  # the list's
                 return self._given.pop(i)
         del self._given[:-MOST]
         return _zeros(self._types, self._device)

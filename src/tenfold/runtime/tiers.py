@@ -154,7 +154,7 @@ def _loop(op: Any) -> Work:
 
 
 def _branches(op: Any) -> Work:
-    return max([work_of(each) for each in op.branches], key=lambda work: work.seconds)
+    return max([work_of(branch) for branch in op.branches], key=lambda work: work.seconds)
 
 
 NESTED: dict[type, Callable[[Any], Work]] = {

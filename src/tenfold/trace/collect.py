@@ -95,9 +95,9 @@ def _walk(
     uses: dict[Value, int] = {}
     key: list[Any] = []  # numbers, and types
     stack = [
-        each.node
-        for each in reversed(targets)
-        if each.buffer is None and each.node is not None and (inside is None or each.node in inside)
+        target.node
+        for target in reversed(targets)
+        if target.buffer is None and target.node is not None and (inside is None or target.node in inside)
     ]
     while stack:
         node = stack[-1]
@@ -105,12 +105,12 @@ def _walk(
             stack.pop()
             continue
         waiting = [
-            each.node
-            for each in node.inputs
-            if each.buffer is None
-            and each.node is not None
-            and each.node not in places
-            and (inside is None or each.node in inside)
+            operand.node
+            for operand in node.inputs
+            if operand.buffer is None
+            and operand.node is not None
+            and operand.node not in places
+            and (inside is None or operand.node in inside)
         ]
         if node.path:
             waiting += [each for each in node.path if each not in places]
@@ -121,12 +121,12 @@ def _walk(
         stack.pop()
         places[node] = len(places)
         key.append(node.callee.id)
-        for each in node.inputs:
-            if each.buffer is None and each.node in places:
-                uses[each] = uses.get(each, 0) + 1
-                key.append(places[each.node] << 20 | each.index)
+        for operand in node.inputs:
+            if operand.buffer is None and operand.node in places:
+                uses[operand] = uses.get(operand, 0) + 1
+                key.append(places[operand.node] << 20 | operand.index)
             else:
-                key.append(-1 - leaves.setdefault(each, len(leaves)))
+                key.append(-1 - leaves.setdefault(operand, len(leaves)))
         for on_path in node.path:
             key.append(places[on_path])
     return places, leaves, uses, key

@@ -64,9 +64,9 @@ def program(
     """The program of a node with these parts. `types` are those of its inputs; of a loop, of all that it
     carries, numbers that it starts with included. `random`: a state is among what it takes and gives."""
     params = [flat.Value(each) for i, each in enumerate(types) if i not in starts]
-    bodies = [_body(each) for each in parts]
+    bodies = [_body(part) for part in parts]
     if name == COND:
-        on_false, on_true = (_on_operands(each, params[0]) for each in bodies)
+        on_false, on_true = (_on_operands(body, params[0]) for body in bodies)
         results = flat.cond(params[0], on_true, on_false, params[1:])
     else:
         given = iter(params)

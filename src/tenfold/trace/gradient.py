@@ -30,13 +30,14 @@ class Backward:
 
     def __init__(self, fragment: flat.Function, given: Sequence[bool], wanted: Sequence[bool]):
         self.cotangents = [
-            flat.Value(each.type) if has else None for each, has in zip(fragment.results, given, strict=True)
+            flat.Value(result.type) if has else None
+            for result, has in zip(fragment.results, given, strict=True)
         ]
-        wrt = [each for each, is_wanted in zip(fragment.params, wanted, strict=False) if is_wanted]
+        wrt = [param for param, is_wanted in zip(fragment.params, wanted, strict=False) if is_wanted]
         found = iter(gradients(fragment.ops, fragment.results, self.cotangents, wrt))
         self.results = [next(found) if is_wanted else None for is_wanted in wanted]
         own = set(fragment.ops)
-        reached = in_order([each for each in self.results if each is not None])
+        reached = in_order([result for result in self.results if result is not None])
         self.ops = [op for op in reached if op not in own]
         data = set(fragment.params)
         for op in fragment.ops:
@@ -166,10 +167,10 @@ def gradient(
         if node.spent:
             raise_spent(node)
     _check_saved(path, wiring)
-    for each in starts:
-        _check_result(each, path)
+    for start in starts:
+        _check_result(start, path)
     types = tuple([each.type for each in reached])
-    on_mesh = [each.device for each in starts if each.device.mesh is not None]
+    on_mesh = [start.device for start in starts if start.device.mesh is not None]
     device = on_mesh[0] if on_mesh else reached[0].device
     if closed or batch is not None or context.level is not None:  # forward mode pushes tangents through it
         node = _closed_node(path, wiring, cotangents, types, where, batch)
@@ -181,16 +182,18 @@ def gradient(
     if closed or batch is not None:
         track(node, results)
     found = dict(zip(reached, results, strict=True))
-    return [found.get(each) for each in wants]
+    return [found.get(want) for want in wants]
 
 
 def find_path(starts: Sequence[Value], wants: Sequence[Value], stops: Sequence[Value]) -> list[Node]:
     """The nodes on the way from the wanted values to the starts, in topological order."""
-    goals = {id(each.origin.of) for each in wants if each.origin is not None}
-    halted = {id(each.origin) for each in stops}
+    goals = {id(want.origin.of) for want in wants if want.origin is not None}
+    halted = {id(stop.origin) for stop in stops}
     order: list[Node] = []
     leads: dict[Node, bool] = {}
-    stack = [each.origin.node for each in starts if each.origin is not None and each.origin.node is not None]
+    stack = [
+        start.origin.node for start in starts if start.origin is not None and start.origin.node is not None
+    ]
     stack.reverse()
     while stack:
         node = stack[-1]
@@ -199,8 +202,8 @@ def find_path(starts: Sequence[Value], wants: Sequence[Value], stops: Sequence[V
             continue
         waiting = []
         reaches = False
-        for each in node.inputs:
-            origin = each.origin
+        for operand in node.inputs:
+            origin = operand.origin
             if origin is None:
                 continue
             if id(origin.of) in goals:
@@ -232,7 +235,7 @@ def _wire(
         return slots.setdefault(key, len(slots))
 
     on_path = set(path)
-    goals = {id(each.origin.of) for each in wants if each.origin is not None}
+    goals = {id(want.origin.of) for want in wants if want.origin is not None}
     touched: set[int] = set()
 
     def target(origin: Origin | None) -> int:
@@ -241,9 +244,9 @@ def _wire(
         touched.add(id(origin.of))
         return slot(origin)
 
-    first = tuple([NOTHING if each.origin is None else slot(each.origin) for each in starts])
-    touched.update(id(each.origin.of) for each in starts if each.origin is not None)
-    inputs = tuple([tuple([target(each.origin) for each in node.inputs]) for node in path])
+    first = tuple([NOTHING if start.origin is None else slot(start.origin) for start in starts])
+    touched.update(id(start.origin.of) for start in starts if start.origin is not None)
+    inputs = tuple([tuple([target(operand.origin) for operand in node.inputs]) for node in path])
     results = tuple(
         [
             tuple([slots.setdefault((node, i), len(slots)) for i in range(len(node.callee.result_types))])
@@ -251,7 +254,7 @@ def _wire(
         ]
     )
     reached = list(
-        dict.fromkeys(each for each in wants if each.origin is not None and id(each.origin.of) in touched)
+        dict.fromkeys(want for want in wants if want.origin is not None and id(want.origin.of) in touched)
     )
     wanted = tuple([slot(each.origin) for each in reached if each.origin is not None])
     return Wiring(results, inputs, first, wanted), reached
@@ -267,17 +270,22 @@ def _closed_node(
 ) -> Node:
     """The gradient as an ordinary node on all that the nodes of the path took, and the cotangents."""
     taken: dict[Value, int] = {}
-    places = tuple([tuple([taken.setdefault(each, len(taken)) for each in node.inputs]) for node in path])
+    places = tuple(
+        [tuple([taken.setdefault(operand, len(taken)) for operand in node.inputs]) for node in path]
+    )
     callees = [node.callee for node in path]
-    ids, starts = tuple([each.id for each in callees]), tuple([each.type for each in cotangents])
+    ids, starts = (
+        tuple([callee.id for callee in callees]),
+        tuple([cotangent.type for cotangent in cotangents]),
+    )
 
     def make() -> Program:
         params = [flat.Value(each.type) for each in taken]
-        params += [flat.Value(each if batch is None else _element(each)) for each in starts]
+        params += [flat.Value(start if batch is None else _element(start)) for start in starts]
         frames = []
-        for each, given in zip(callees, places, strict=True):
-            values = dict(zip(each.fragment.params, [params[i] for i in given], strict=True))
-            replay(each.fragment.ops, values, None, True)
+        for callee, given in zip(callees, places, strict=True):
+            values = dict(zip(callee.fragment.params, [params[i] for i in given], strict=True))
+            replay(callee.fragment.ops, values, None, True)
             frames.append(values)
         results = wiring.lower(callees, frames, params[len(taken) :], types, [None] * len(path), True)
         program = Program.trimmed("gradient", params, results)
@@ -295,8 +303,8 @@ def _batched(program: Program, size: int, first: int) -> Program:
     dims = [None if i < first else 0 for i in program.takes]
     fragment, stacked = batched(program.fragment, size, dims)
     results = [
-        each if has else flat.broadcast_to(each, (size, *each.shape))
-        for each, has in zip(fragment.results, stacked, strict=True)
+        result if has else flat.broadcast_to(result, (size, *result.shape))
+        for result, has in zip(fragment.results, stacked, strict=True)
     ]
     return Program(flat.Function(fragment.params, results, program.name), takes=program.takes)
 
@@ -327,7 +335,7 @@ def used_up(node: Node) -> bool:
     if isinstance(node, Gone) or any(each.saves for each in node.callee.backward.values()):
         return True
     given = (True,) * len(node.callee.result_types)
-    wanted = tuple([each.origin is not None for each in node.inputs])
+    wanted = tuple([operand.origin is not None for operand in node.inputs])
     return bool(backward_of(node.callee, given, wanted).saves)
 
 
@@ -345,14 +353,14 @@ def _check_saved(path: Sequence[Node], wiring: Wiring) -> None:
     """Refuse, as PyTorch does, where a value that the gradient needs has been written in place since. The op
     that wrote it had it before."""
     for node, results, inputs in zip(path, wiring.results, wiring.inputs, strict=True):
-        for i, each in enumerate(node.inputs):
-            if each.origin is None or not each.origin.overwritten:
+        for i, operand in enumerate(node.inputs):
+            if operand.origin is None or not operand.origin.overwritten:
                 continue
-            _check_result(each, path)
+            _check_result(operand, path)
             wanted = tuple([slot != NOTHING for slot in inputs])
             saves = backward_of(node.callee, (True,) * len(results), wanted).saves
             if node.callee.fragment.params[i] in saves and not wrote(node, i):
-                raise_overwritten(each, node)
+                raise_overwritten(operand, node)
 
 
 def _check_result(value: Value, path: Sequence[Node]) -> None:
@@ -379,6 +387,6 @@ def raise_overwritten(value: Value, node: Node) -> None:
 
 
 def _saves_result(node: Node, index: int) -> bool:
-    wanted = tuple([each.origin is not None for each in node.inputs])
+    wanted = tuple([operand.origin is not None for operand in node.inputs])
     given = (True,) * len(node.callee.result_types)
     return node.callee.fragment.results[index] in backward_of(node.callee, given, wanted).saves

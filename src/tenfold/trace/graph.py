@@ -36,9 +36,9 @@ class Node:
         self.cut = False  # in a recorded function: gradients stop here
         self.results: tuple[weakref.ref[Value], ...] = ()
         depth: int = 0
-        for each in inputs:
-            if each.node is not None and each.node.depth > depth:
-                depth = each.node.depth
+        for operand in inputs:
+            if operand.node is not None and operand.node.depth > depth:
+                depth = operand.node.depth
         self.depth = depth + 1
 
 
@@ -158,17 +158,17 @@ def call_op(
 ) -> tuple[Value, ...]:
     """Record a call of an op: `arguments` are one for each of the schema's, trace values for tensors."""
     inputs: list[Value] = []
-    shape = tuple([_take(each, inputs) for each in arguments])
+    shape = tuple([_take(argument, inputs) for argument in arguments])
     try:
         place = _common_device(inputs, row) if device is None else device
         numbers = None if context.recorder is None else context.recorder.policy.numbers
         callee = None if numbers is None else numbers.call(row, inputs, shape)
         if callee is None:
-            callee = row.call(tuple([each.type for each in inputs]), shape)
+            callee = row.call(tuple([operand.type for operand in inputs]), shape)
     except TenfoldError as error:
         raise located(error, row, where, arguments) from None
     if place.type != "meta":  # `empty_like` and its like take a shape from a tensor on the meta device
-        inputs = [each if each.buffer is not NO_DATA else _hollow(each) for each in inputs]
+        inputs = [operand if operand.buffer is not NO_DATA else _hollow(operand) for operand in inputs]
     return enter(Node(callee, tuple(inputs), where), place)
 
 
@@ -187,8 +187,8 @@ def enter(node: Node, device: Device) -> tuple[Value, ...]:
     """Add a new node to the Trace and return its results, with origins if gradients flow through it."""
     follow(node)
     results = results_of(node, device)
-    for each in node.inputs:
-        if each.origin is not None:
+    for operand in node.inputs:
+        if operand.origin is not None:
             track(node, results)
             break
     return results
@@ -206,10 +206,10 @@ def results_of(node: Node, device: Device) -> tuple[Value, ...]:
     types = node.callee.result_types
     results = tuple([Value(each, device, node, i) for i, each in enumerate(types)])
     if len(results) > 1:
-        node.results = tuple([weakref.ref(each) for each in results])
+        node.results = tuple([weakref.ref(result) for result in results])
     if device.type == "meta":
-        for each in results:
-            each.buffer = NO_DATA
+        for result in results:
+            result.buffer = NO_DATA
     if context.level is not None:
         context.level.push(node, results)
     return results
@@ -218,10 +218,10 @@ def results_of(node: Node, device: Device) -> tuple[Value, ...]:
 def track(node: Node, results: Sequence[Value]) -> None:
     """Give the results of a node the origins by which gradients flow to its inputs."""
     if context.grad_enabled:
-        tracked = sum([1 << i for i, each in enumerate(node.inputs) if each.origin is not None])
-        for each, reached in zip(results, node.callee.reached, strict=True):
+        tracked = sum([1 << i for i, operand in enumerate(node.inputs) if operand.origin is not None])
+        for result, reached in zip(results, node.callee.reached, strict=True):
             if reached & tracked:
-                each.origin = Origin(node, each.index)
+                result.origin = Origin(node, result.index)
                 node.spent = False
         if context.saving is not None and node.spent is not None:
             context.saving(node, results)
@@ -252,19 +252,19 @@ def _take(argument: Any, inputs: list[Value]) -> Any:
 
 def _common_device(inputs: Sequence[Value], row: Row) -> Device:
     place: Device | None = None
-    for each in inputs:
-        if place is None or (place is not each.device and _mobile(place, inputs)):
-            place = each.device
-        elif each.device is not place and not _joins(each, place):
-            either = place.mesh is not None or each.device.mesh is not None
+    for operand in inputs:
+        if place is None or (place is not operand.device and _mobile(place, inputs)):
+            place = operand.device
+        elif operand.device is not place and not _joins(operand, place):
+            either = place.mesh is not None or operand.device.mesh is not None
             help = (
                 "distribute the other with distribute_tensor(t, mesh)"
                 if either
                 else f"move one with .to('{place}')"
             )
-            raise DeviceError(f"operands are on {place} and {each.device}", help=help)
+            raise DeviceError(f"operands are on {place} and {operand.device}", help=help)
     if place is None:
-        if any(each.type.kind == "Tensor" and each.type.is_list for each in row.schema.arguments):
+        if any(argument.type.kind == "Tensor" and argument.type.is_list for argument in row.schema.arguments):
             raise ArgumentError("expected a non-empty list of Tensors", help="give at least one tensor")
         raise ArgumentError("at least one tensor is needed", help="make numbers tensors with tn.tensor")
     return place
@@ -282,8 +282,8 @@ def _mobile(place: Device, inputs: Sequence[Value]) -> bool:
     """Whether all that lies on `place` are zero-dimensional CPU tensors, which may join any device."""
     if place.type != "cpu" or place.mesh is not None:
         return False
-    others = [each.device for each in inputs if each.device is not place]
-    return all(_joins(each, others[0]) for each in inputs if each.device is place)
+    others = [operand.device for operand in inputs if operand.device is not place]
+    return all(_joins(operand, others[0]) for operand in inputs if operand.device is place)
 
 
 def located(error: TenfoldError, row: Row, where: Any, arguments: Sequence[Any]) -> TenfoldError:

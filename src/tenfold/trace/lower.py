@@ -33,7 +33,7 @@ def lower(
     is noted on the ops of a node, or on those that a gradient node makes of it. Composites that have other
     bodies for other kinds of device take the one for `kind`, the program's own by default.
     """
-    params = [flat.Value(each.type) for each in program.leaves]
+    params = [flat.Value(leaf.type) for leaf in program.leaves]
     for i, param in enumerate(params):
         param.name = f"p{i}"
     leaves = dict(zip(program.leaves, params, strict=True))
@@ -46,8 +46,8 @@ def lower(
         device = "triton"  # which XLA's partitioner knows nothing of
     for i, node in enumerate(program.nodes):
         arguments = [
-            leaves[each] if each in leaves else computed[places[each.node]][each.index]  # type: ignore[index]
-            for each in node.inputs
+            leaves[operand] if operand in leaves else computed[places[operand.node]][operand.index]  # type: ignore[index]
+            for operand in node.inputs
         ]
         if isinstance(node, GradientNode):
             results = _gradient(node, frames, arguments, whole, device, place)
@@ -75,10 +75,10 @@ def _stopped(node: Node, results: list[flat.Value]) -> list[flat.Value]:
     """A node's results in a function that is to be differentiated: constants where Python said so, by
     `detach` or `no_grad`."""
     return [
-        flat.stop_gradient(each)
-        if (node.cut or not flows) and each.dtype.kind in ("float", "complex")
-        else each
-        for each, flows in zip(results, node.callee.flows, strict=True)
+        flat.stop_gradient(result)
+        if (node.cut or not flows) and result.dtype.kind in ("float", "complex")
+        else result
+        for result, flows in zip(results, node.callee.flows, strict=True)
     ]
 
 

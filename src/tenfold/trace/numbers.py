@@ -41,11 +41,15 @@ class Numbers:
         """The call of an op that takes marked numbers, which become inputs; None if there are none."""
         if not self._values:
             return None
-        places = {i: value for i, each in enumerate(arguments) if (value := self.find(each)) is not None}
-        hidden = [each for i, each in enumerate(arguments) if i not in places and self._hides(each)]
+        places = {
+            i: value for i, argument in enumerate(arguments) if (value := self.find(argument)) is not None
+        }
+        hidden = [
+            argument for i, argument in enumerate(arguments) if i not in places and self._hides(argument)
+        ]
         if not places and not hidden:
             return None
-        types = tuple([each.type for each in inputs])
+        types = tuple([operand.type for operand in inputs])
         callee = None if hidden else row.late_call(types, arguments, tuple(places))
         if callee is None:
             raise UnsupportedError(

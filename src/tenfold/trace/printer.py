@@ -32,7 +32,7 @@ def print_trace(program: Trace) -> str:
         for j, text in enumerate(results):
             names[node, j] = text
         place = f"  # {node.source.short}" if node.source else ""
-        taken = [name(each) for each in node.inputs]
+        taken = [name(operand) for operand in node.inputs]
         if isinstance(node.callee, OpCall):
             call = _op_call(node.callee, iter(taken))
         else:

@@ -15,7 +15,7 @@ from tenfold.trace.graph import Node, Value, call_program
 
 def wanted_of(node: Node) -> tuple[bool, ...]:
     """Which of a node's inputs gradients flow to."""
-    return tuple([each.origin is not None for each in node.inputs])
+    return tuple([operand.origin is not None for operand in node.inputs])
 
 
 def saved_of(node: Node) -> tuple[list[int], list[int]]:
@@ -25,11 +25,11 @@ def saved_of(node: Node) -> tuple[list[int], list[int]]:
     given = (True,) * len(callee.result_types)
     saves = backward_of(callee, given, wanted_of(node)).saves
     params, results = callee.fragment.params, callee.fragment.results
-    between = [each for each in saves if each not in params and each not in results]
+    between = [save for save in saves if save not in params and save not in results]
     needed = {*saves, *[operand for op in in_order(between) for operand in op.operands]}
     return (
-        [i for i, each in enumerate(params) if each in needed],
-        [i for i, each in enumerate(results) if each in saves and each not in params],
+        [i for i, param in enumerate(params) if param in needed],
+        [i for i, result in enumerate(results) if result in saves and result not in params],
     )
 
 
@@ -42,11 +42,11 @@ def pull(
 ) -> list[Value | None]:
     """The cotangent of each input of a node, None where gradients do not flow. `inputs` are the node's own,
     or stand for them; `saved` has some of its results, by place."""
-    given = tuple([each is not None for each in cotangents])
+    given = tuple([cotangent is not None for cotangent in cotangents])
     wanted = wanted_of(node)
     key = ("pull", node.callee.id, given, wanted, tuple(saved))
     program = programs.get(key, lambda: _program(node.callee, given, wanted, list(saved)))
-    offered = [*inputs, *saved.values(), *[each for each in cotangents if each is not None]]
+    offered = [*inputs, *saved.values(), *[cotangent for cotangent in cotangents if cotangent is not None]]
     results = iter(call_program(program, offered, where, offered[-1].device))
     return [next(results) if is_wanted else None for is_wanted in wanted]
 
@@ -67,7 +67,7 @@ def _program(
             starts.append(values[param])
     replay(backward.ops, values, None, True)
     results = []
-    for param, each, is_wanted in zip(fragment.params, backward.results, wanted, strict=True):
+    for param, result, is_wanted in zip(fragment.params, backward.results, wanted, strict=True):
         if is_wanted:
-            results.append(flat.full_like(param, 0) if each is None else values.get(each, each))
+            results.append(flat.full_like(param, 0) if result is None else values.get(result, result))
     return Program.trimmed("gradient", [*inputs, *kept, *starts], results)

@@ -206,11 +206,11 @@ class Recording(NamedTuple):
 
     @property
     def outside_writes(self) -> list[Holder]:
-        return [each for each in self.writes if not isinstance(each, int)]
+        return [write for write in self.writes if not isinstance(write, int)]
 
     @property
     def argument_writes(self) -> list[int]:
-        return [each for each in self.writes if isinstance(each, int)]
+        return [write for write in self.writes if isinstance(write, int)]
 
 
 def record(
@@ -218,7 +218,7 @@ def record(
 ) -> Recording:
     """Call `function(stand_ins)` once and record what it does; afterwards all tensors are as they were."""
     with outside():
-        values = [each.current() for each in stand_ins]
+        values = [stand_in.current() for stand_in in stand_ins]
     arguments = {value: i for i, value in reversed(list(enumerate(values)))}
     returned: list[Any] = []
     with recording_lock:
@@ -245,14 +245,14 @@ def record(
             f"the function given to {policy.what} neither returns nor changes a tensor",
             help="return what it computes",
         ).located(policy.what, capture())
-    targets += [each.value for each in counts]
+    targets += [count.value for count in counts]
     trace = _inside(recorder, targets)
     if policy.differentiates:
         _refuse_gradients(recorder, after, trace)
     inputs = [arguments.get(leaf, recorder.reads.get(leaf, leaf)) for leaf in trace.leaves]
-    origins = [each.origin for each in targets]
+    origins = [target.origin for target in targets]
     places = {id(each): i for i, each in reversed(list(enumerate(stand_ins)))}
-    inputs = [each if type(each) is int else places.get(id(each), each) for each in inputs]
+    inputs = [operand if type(operand) is int else places.get(id(operand), operand) for operand in inputs]
     return Recording(
         trace, inputs, returned, structure, list(written), gradients, origins, places, recorder, counts
     )
@@ -281,7 +281,7 @@ def _gradients(
 ) -> tuple[Gradients, list[Any]]:
     """What became of the gradients that the function touched, and the tensors that it made for them."""
     gradients, made = Gradients(), []
-    owners = {each.collector: i for i, each in enumerate(stand_ins) if each.collector is not None}
+    owners = {stand_in.collector: i for i, stand_in in enumerate(stand_ins) if stand_in.collector is not None}
     used = {id(each) for each in (*recorder.reads.values(), *recorder.written)}
     for origin, final in after.items():
         if origin.leaf is not None and origin.leaf() is None:

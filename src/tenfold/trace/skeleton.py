@@ -40,7 +40,7 @@ def skeleton_of(trace: Trace) -> tuple[tuple[Any, ...], list[int]]:
 
 
 def _skeleton(callee: Callee) -> Skeleton:
-    results = tuple([(each.dtype, each.rank) for each in callee.result_types])
+    results = tuple([(result_type.dtype, result_type.rank) for result_type in callee.result_types])
     if isinstance(callee, OpCall):
         numbers: list[int] = []
         arguments = _emptied(callee.arguments, numbers)
@@ -68,7 +68,7 @@ class Template:
         self.device = trace.device
         self.outputs = trace.outputs
         self.key = trace.key
-        self.shapes = [(each.type.dtype, each.type.rank) for each in trace.leaves]
+        self.shapes = [(leaf.type.dtype, leaf.type.rank) for leaf in trace.leaves]
         leaves = {leaf: i for i, leaf in enumerate(trace.leaves)}
         places = {node: i for i, node in enumerate(trace.nodes)}
         # Of each node the callee, where its inputs come from, and the nodes that it differentiates.
@@ -76,8 +76,8 @@ class Template:
             (
                 node.callee,
                 [
-                    (-1 - leaves[each], 0) if each in leaves else (places[each.node], each.index)  # type: ignore[index]
-                    for each in node.inputs
+                    (-1 - leaves[operand], 0) if operand in leaves else (places[operand.node], operand.index)  # type: ignore[index]
+                    for operand in node.inputs
                 ],
                 [places[each] for each in node.path],
                 node.source,
@@ -109,9 +109,9 @@ class Template:
 
 
 def _retyped(callee: Callee, inputs: Sequence[Value], numbers: Any) -> Callee:
-    types = tuple([each.type for each in inputs])
+    types = tuple([operand.type for operand in inputs])
     if isinstance(callee, OpCall):
-        return callee.row.call(types, tuple([_filled(each, numbers) for each in callee.arguments]))
+        return callee.row.call(types, tuple([_filled(argument, numbers) for argument in callee.arguments]))
     if types != callee.types:
         raise UnsupportedError("the program calls another one, which is made for certain sizes")
     return callee
@@ -128,7 +128,7 @@ def _rewired(callee: GradientProgram, path: Sequence[Node]) -> GradientProgram:
     wiring = callee.wiring
     types: dict[int, TensorType] = {}
     for node, inputs, results in zip(path, wiring.inputs, wiring.results, strict=True):
-        types.update(zip(inputs, [each.type for each in node.inputs], strict=True))
+        types.update(zip(inputs, [operand.type for operand in node.inputs], strict=True))
         types.update(zip(results, node.callee.result_types, strict=True))
     wanted = tuple([types[number] for number in wiring.wants])
     return callee if wanted == callee.result_types else GradientProgram(wiring, wanted)

@@ -18,12 +18,12 @@ from tenfold.trace.graph import Node, Value, call_program
 
 def push(node: Node, tangents: Sequence[Value | None]) -> list[Value | None]:
     """The tangents of a node's results, given those of its inputs; None for a result without one."""
-    moving = tuple([each is not None for each in tangents])
+    moving = tuple([tangent is not None for tangent in tangents])
     key = ("jvp", node.callee.id, moving)
     program, moved = programs.get(key, lambda: _program(node.callee, moving))
     if not any(moved):
         return [None] * len(moved)
-    offered = [*node.inputs, *[each for each in tangents if each is not None]]
+    offered = [*node.inputs, *[tangent for tangent in tangents if tangent is not None]]
     results = iter(call_program(program, offered, node.source, offered[-1].device))
     return [next(results) if moves else None for moves in moved]
 
@@ -31,8 +31,10 @@ def push(node: Node, tangents: Sequence[Value | None]) -> list[Value | None]:
 def _program(callee: Callee, moving: Sequence[bool]) -> tuple[Program, list[bool]]:
     """What computes the tangents, and which results have one."""
     fragment = callee.fragment
-    primals = [flat.Value(each.type) for each in fragment.params]
-    along = [flat.Value(each.type) if moves else None for each, moves in zip(primals, moving, strict=True)]
+    primals = [flat.Value(param.type) for param in fragment.params]
+    along = [
+        flat.Value(primal.type) if moves else None for primal, moves in zip(primals, moving, strict=True)
+    ]
     results = fragment.inline(primals, None, whole=True)
     pushed = pushed_forward(in_order(results), primals, along, results)
     kept = [tangent if flows else None for tangent, flows in zip(pushed, callee.flows, strict=True)]

@@ -84,10 +84,10 @@ def unflatten(structure: Any, leaves: Any) -> Any:
         value = structure[1]
         return value.number if type(value) is ByBits else value
     kind, keys, parts = structure
-    built = [unflatten(each, leaves) for each in parts]
+    built = [unflatten(part, leaves) for part in parts]
     if keys is not None:
         made = kind()
-        names = [each if type(each) is str else unflatten(each, iter(())) for each in keys]
+        names = [key if type(key) is str else unflatten(key, iter(())) for key in keys]
         made.update(zip(names, built, strict=True))
         return made
     return kind(*built) if hasattr(kind, "_fields") else kind(built)

@@ -72,7 +72,7 @@ def module_text(module: str) -> str:
 
 def _public(module: Any) -> list[str]:
     names = [each for each in dir(module) if not each.startswith("_")]
-    return [each for each in names if each not in ("Any", "Tensor", "TYPE_CHECKING", "annotations")]
+    return [name for name in names if name not in ("Any", "Tensor", "TYPE_CHECKING", "annotations")]
 
 
 def _member(name: str, each: Any, module: str, hints: Hints) -> Iterator[str]:

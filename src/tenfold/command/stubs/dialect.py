@@ -105,9 +105,9 @@ def _by_row(row: Row) -> Iterator[str]:
     for ssa in (False, True):
         parts = ["_self", "/", *_parameters(row.schema.arguments, ssa)]
         if ssa:
-            starred = any(each.keyword_only for each in row.schema.arguments)
+            starred = any(argument.keyword_only for argument in row.schema.arguments)
             parts += [*([] if starred else ["*"]), "results: _Any = ..."]
-        given = [_result(each, ssa or bool(row.host)) for each in kinds]
+        given = [_result(kind, ssa or bool(row.host)) for kind in kinds]
         result = given[0] if len(given) == 1 else f"tuple[{', '.join(given)}]" if given else "None"
         yield f"({', '.join(parts)}) -> {result}"
 

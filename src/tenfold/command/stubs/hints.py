@@ -46,12 +46,12 @@ class Hints:
         if origin in (typing.Union, types.UnionType):
             return " | ".join(dict.fromkeys(map(self.text, parameters)))
         if origin is typing.Literal:
-            return "_str" if all(isinstance(each, str) for each in parameters) else "_Any"
+            return "_str" if all(isinstance(parameter, str) for parameter in parameters) else "_Any"
         if origin is collections.abc.Callable:
             return f"_Callable[..., {self.text(parameters[-1])}]" if parameters else "_Callable[..., _Any]"
         if origin is not None:
             name = self._class(origin)
-            given = [("..." if each is Ellipsis else self.text(each)) for each in parameters]
+            given = [("..." if parameter is Ellipsis else self.text(parameter)) for parameter in parameters]
             return f"{name}[{', '.join(given)}]" if name != "_Any" and given else name
         return self._class(hint)
 
@@ -90,12 +90,12 @@ class Hints:
             hints = {}
         parts: list[str] = []
         parameters = list(inspect.signature(function).parameters.values())
-        for i, each in enumerate(parameters):
-            if each.kind is each.KEYWORD_ONLY and not any(part.startswith("*") for part in parts):
+        for i, parameter in enumerate(parameters):
+            if parameter.kind is parameter.KEYWORD_ONLY and not any(part.startswith("*") for part in parts):
                 parts.append("*")
-            parts.append(self._parameter(each, hints))
-            ends = i + 1 == len(parameters) or parameters[i + 1].kind is not each.POSITIONAL_ONLY
-            if each.kind is each.POSITIONAL_ONLY and ends:
+            parts.append(self._parameter(parameter, hints))
+            ends = i + 1 == len(parameters) or parameters[i + 1].kind is not parameter.POSITIONAL_ONLY
+            if parameter.kind is parameter.POSITIONAL_ONLY and ends:
                 parts.append("/")
         result = self.text(hints["return"]) if "return" in hints else "_Any"
         return f"({', '.join(parts)}) -> {result}"

@@ -227,7 +227,7 @@ def _places(optimizer: Any, numbered: list[dict[str, Any]], names: dict[int, str
 
 def _group_with(group: dict[str, Any], saved: list[dict[str, Any]], names: dict[int, str]) -> dict[str, Any]:
     """The options that were saved for a group of parameters."""
-    own = {_name_of(each, names) for each in group["params"]}
+    own = {_name_of(param, names) for param in group["params"]}
     for each in saved:
         if own <= set(each["params"]):
             return each

@@ -72,7 +72,7 @@ class _Save:
         self.file = f"parts-{self._common(token, number)}-{self.rank:05d}.safetensors"
         found = list(leaves(expanded(state)))
         tensors = [each for _, _, _, each in found if isinstance(each, Tensor)]
-        evaluate.evaluate([each.current() for each in tensors])
+        evaluate.evaluate([tensor.current() for tensor in tensors])
         self.values = {name: each for name, _, _, each in found if not isinstance(each, Tensor)}
         self.arrays: dict[str, np.ndarray] = {}
         self.entries: dict[str, Entry] = {}
@@ -114,10 +114,12 @@ class _Save:
 
     def write(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        contents = Contents({name: leaf(each, Device("cpu")) for name, each in self.arrays.items()})
+        contents = Contents({name: leaf(array, Device("cpu")) for name, array in self.arrays.items()})
         with replacing(str(self.folder / self.file)) as file:
             contents.write(file)
-        told = json.dumps({name: [vars(part) for part in each.parts] for name, each in self.entries.items()})
+        told = json.dumps(
+            {name: [vars(part) for part in entry.parts] for name, entry in self.entries.items()}
+        )
         others = self._exchange(told)
         if self.rank == 0:
             self._finish(others)
@@ -139,8 +141,8 @@ class _Save:
         for text in told[1:]:
             for name, parts in json.loads(text).items():
                 more = [
-                    Part(each["file"], each["name"], tuple(each["start"]), tuple(each["shape"]))
-                    for each in parts
+                    Part(part["file"], part["name"], tuple(part["start"]), tuple(part["shape"]))
+                    for part in parts
                 ]
                 entry = entries[name]
                 entries[name] = Entry(entry.dtype, entry.shape, (*entry.parts, *more))

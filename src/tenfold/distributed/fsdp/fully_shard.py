@@ -141,18 +141,20 @@ def own_modules(module: Any) -> Iterator[Any]:
 def own_parameters(module: Any) -> list[tuple[tuple[Any, str], Tensor]]:
     """The parameters that a module gathers itself, each with the layer that has it and its name there."""
     return [
-        ((owner, name), each)
+        ((owner, name), parameter)
         for owner in own_modules(module)
-        for name, each in owner._parameters.items()
-        if each is not None
+        for name, parameter in owner._parameters.items()
+        if parameter is not None
     ]
 
 
 def _move_buffers(module: Any, mesh: DeviceMesh | None) -> None:
     """Let a module's own buffers be where it computes: in this process alone, or on a mesh, where all
     processes take those of the first."""
-    buffers = [each for owner in own_modules(module) for each in owner._buffers.values() if each is not None]
-    moved = [each for each in buffers if isinstance(each, DTensor) is (mesh is None)]
+    buffers = [
+        buffer for owner in own_modules(module) for buffer in owner._buffers.values() if buffer is not None
+    ]
+    moved = [buffer for buffer in buffers if isinstance(buffer, DTensor) is (mesh is None)]
     if mesh is None:
         for each in moved:
             each.become(plain(each).current(), None)
@@ -191,7 +193,7 @@ def _split(parameter: Tensor, mesh: DeviceMesh, chosen: Shard | None) -> Shardin
 def _without(placed: Sharding, axes: tuple[Axis, ...]) -> Sharding:
     """The sharding without these axes: whole along them."""
     names = {axis.name for axis in axes}
-    dims = [tuple([axis for axis in each or () if axis.name not in names]) for each in placed.dims]
+    dims = [tuple([axis for axis in dim or () if axis.name not in names]) for dim in placed.dims]
     return Sharding(placed.mesh, dims)
 
 
@@ -294,11 +296,11 @@ def bytes_of(tensors: Iterable[Tensor]) -> int:
     from tenfold.engines import sharded
 
     by_device: list[int] = []
-    for each in tensors:
-        parts = sharded.bytes_here(each.eval()._buffer())
+    for tensor in tensors:
+        parts = sharded.bytes_here(tensor.eval()._buffer())
         by_device = [a + b for a, b in zip(by_device or [0] * len(parts), parts, strict=True)]
     return max(by_device, default=0)
 
 
 def whole_bytes(tensors: Iterable[Tensor]) -> int:
-    return sum([math.prod(each.shape) * each.dtype.itemsize for each in tensors])
+    return sum([math.prod(tensor.shape) * tensor.dtype.itemsize for tensor in tensors])

@@ -43,7 +43,7 @@ class PipelineStage(Module):
                 help='take one with mesh["pipe"]; nn.Sequential joins several layers to one stage',
             )
         self.num_stages, self.device_mesh = len(stages), device_mesh
-        tensors = [dict([*each.named_parameters(), *each.named_buffers()]) for each in stages]
+        tensors = [dict([*stage.named_parameters(), *stage.named_buffers()]) for stage in stages]
         self.stages = copy.deepcopy(stages[0])
         for owner in self.stages.named_modules():
             self._stack_all(*owner, tensors)
@@ -55,19 +55,19 @@ class PipelineStage(Module):
             for name, own in slots.items():
                 if own is not None:
                     whole = f"{path}.{name}" if path else name
-                    stacked = self._stacked(whole, [each.get(whole) for each in tensors])
+                    stacked = self._stacked(whole, [tensor.get(whole) for tensor in tensors])
                     is_trained = isinstance(own, Parameter)
                     slots[name] = Parameter(stacked, own.requires_grad) if is_trained else stacked
 
     def _stacked(self, name: str, tensors: Sequence[Tensor | None]) -> Tensor:
-        types = {None if each is None else (each.shape, each.dtype) for each in tensors}
+        types = {None if tensor is None else (tensor.shape, tensor.dtype) for tensor in tensors}
         if len(types) > 1:
-            shapes = [None if each is None else list(each.shape) for each in tensors]
+            shapes = [None if tensor is None else list(tensor.shape) for tensor in tensors]
             raise ShapeError(
                 f"the stages differ: {name} has the shapes {shapes}",
                 help="stages have one structure; keep the embedding and the head out of the pipeline",
             )
-        stacked = aten("stack")([each.detach() for each in tensors if each is not None]).eval()
+        stacked = aten("stack")([tensor.detach() for tensor in tensors if tensor is not None]).eval()
         place(stacked, sharding_by(self.device_mesh, [Shard(0)], stacked.ndim))
         return stacked
 
@@ -91,7 +91,7 @@ class PipelineStage(Module):
     def _on_one_device(self, tensors: dict[str, Tensor], microbatches: Tensor) -> Tensor:
         """What one device does: in step t, microbatch t - i comes to stage i, if there is one."""
         count, axis = self.num_stages, self.device_mesh.axes[0].name
-        own = {name: each[0] for name, each in tensors.items()}
+        own = {name: tensor[0] for name, tensor in tensors.items()}
         place = axis_index(microbatches, axis)
         is_first, is_last = place == 0, place == count - 1
         onward = [*range(1, count), -1]

@@ -17,7 +17,7 @@ def mapped(nested: Any, function: Callable[[Tensor], Any]) -> Any:
     """Nested containers with a function applied to each tensor in them."""
     tensors: list[Tensor] = []
     structure = tree.flatten(nested, lambda each: isinstance(each, Tensor), tensors)
-    return tree.unflatten(structure, iter([function(each) for each in tensors]))
+    return tree.unflatten(structure, iter([function(tensor) for tensor in tensors]))
 
 
 def as_batch(tensor: Tensor, mesh: DeviceMesh) -> Tensor:

@@ -30,7 +30,7 @@ def reduce(op: Any) -> Kernel:
 
     def kernel(*operands: Array) -> Any:
         inputs, inits = operands[:count], operands[count:]
-        folded = tuple([each.transpose([*kept, *axes]).reshape((*shape, -1)) for each in inputs])
+        folded = tuple([operand.transpose([*kept, *axes]).reshape((*shape, -1)) for operand in inputs])
         if inputs[0].size == 0:
             results = tuple([np.broadcast_to(init, shape) for init in inits])
         else:
@@ -57,10 +57,12 @@ def _fold_last(arrays: Arrays, body: Body) -> Arrays:
     """Fold the last dimension, which is not empty, to one element: neighbours in pairs, again and again."""
     while (extent := arrays[0].shape[-1]) > 1:
         even = extent // 2 * 2
-        joined = body(*[each[..., 0:even:2] for each in arrays], *[each[..., 1:even:2] for each in arrays])
+        joined = body(
+            *[array[..., 0:even:2] for array in arrays], *[array[..., 1:even:2] for array in arrays]
+        )
         if even < extent:
             joined = tuple(
-                [np.concatenate([x, each[..., even:]], -1) for x, each in zip(joined, arrays, strict=True)]
+                [np.concatenate([x, array[..., even:]], -1) for x, array in zip(joined, arrays, strict=True)]
             )
         arrays = joined
     return arrays
@@ -69,8 +71,8 @@ def _fold_last(arrays: Arrays, body: Body) -> Arrays:
 def reduce_window(op: Any) -> Kernel:
     """Each dimension is folded by itself, the last one first."""
     count, rank = len(op.inputs), op.inputs[0].rank
-    wide = [accumulating(each.dtype) for each in op.inputs]
-    narrow = [each.dtype.numpy for each in op.inputs]
+    wide = [accumulating(operand.dtype) for operand in op.inputs]
+    narrow = [operand.dtype.numpy for operand in op.inputs]
     spread = _spread(op)
     found = ufunc(op.body)
     body = combiner(op.body)
@@ -79,15 +81,19 @@ def reduce_window(op: Any) -> Kernel:
         inputs, inits = operands[:count], operands[count:]
         arrays: Arrays = tuple([pad(x, init) for pad, x, init in zip(spread, inputs, inits, strict=True)])
         if found is not None:
-            arrays = tuple([each.astype(dtype, copy=False) for each, dtype in zip(arrays, wide, strict=True)])
+            arrays = tuple(
+                [array.astype(dtype, copy=False) for array, dtype in zip(arrays, wide, strict=True)]
+            )
         for axis in reversed(range(rank)):
             settings = op.window_dimensions[axis], op.window_strides[axis], op.window_dilations[axis]
             if settings != (1, 1, 1):
                 arrays = _fold_windows(arrays, body, found, axis, *settings)
         # What fills the padding is the initial value; a fold begins with it in any case.
-        starts = [init.astype(each.dtype) for init, each in zip(inits, arrays, strict=True)]
+        starts = [init.astype(array.dtype) for init, array in zip(inits, arrays, strict=True)]
         arrays = body(*starts, *arrays)
-        results = tuple([each.astype(dtype, copy=False) for each, dtype in zip(arrays, narrow, strict=True)])
+        results = tuple(
+            [array.astype(dtype, copy=False) for array, dtype in zip(arrays, narrow, strict=True)]
+        )
         return results if count > 1 else results[0]
 
     return kernel
@@ -96,7 +102,7 @@ def reduce_window(op: Any) -> Kernel:
 def _spread(op: Any) -> list[Kernel]:
     """For each input what spreads and pads it."""
     extents = op.inputs[0].shape
-    interior = tuple([each - 1 for each in op.base_dilations])
+    interior = tuple([base_dilation - 1 for base_dilation in op.base_dilations])
     low = tuple([pair[0] for pair in op.padding])
     shape = tuple(
         [
@@ -106,7 +112,7 @@ def _spread(op: Any) -> list[Kernel]:
     )
     if shape == extents and not any(interior) and not any(low):
         return [lambda x, init: x] * len(op.inputs)
-    return [padded(extents, shape, low, interior, each.dtype.numpy) for each in op.inputs]
+    return [padded(extents, shape, low, interior, operand.dtype.numpy) for operand in op.inputs]
 
 
 def _fold_windows(
@@ -116,12 +122,12 @@ def _fold_windows(
     reach = (window - 1) * dilation + 1
     count = max((extent - reach) // stride + 1, 0) if extent else 0
     if not count:
-        return tuple([_part(each, axis, 0, 0, 1) for each in arrays])
+        return tuple([_part(array, axis, 0, 0, 1) for array in arrays])
     if window <= FEW or stride > 1:
-        result = tuple([_taken(each, axis, 0, count, stride) for each in arrays])
+        result = tuple([_taken(array, axis, 0, count, stride) for array in arrays])
         for tap in range(1, window):
             start = tap * dilation
-            result = body(*result, *[_taken(each, axis, start, count, stride) for each in arrays])
+            result = body(*result, *[_taken(array, axis, start, count, stride) for array in arrays])
         return result
     return _doubled(arrays, body, axis, window, dilation, count)
 
@@ -136,7 +142,7 @@ def _doubled(arrays: Arrays, body: Body, axis: int, window: int, dilation: int, 
     start, size = 0, 1
     while True:
         if window & size:
-            part = tuple([_taken(each, axis, start, count, 1) for each in arrays])
+            part = tuple([_taken(array, axis, start, count, 1) for array in arrays])
             result = part if result is None else body(*result, *part)
             start += size * dilation
         size *= 2
@@ -145,8 +151,8 @@ def _doubled(arrays: Arrays, body: Body, axis: int, window: int, dilation: int, 
             return result
         length, step = arrays[0].shape[axis], size // 2 * dilation
         arrays = body(
-            *[_part(each, axis, 0, length - step, 1) for each in arrays],
-            *[_part(each, axis, step, length, 1) for each in arrays],
+            *[_part(array, axis, 0, length - step, 1) for array in arrays],
+            *[_part(array, axis, step, length, 1) for array in arrays],
         )
 
 

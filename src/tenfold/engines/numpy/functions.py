@@ -36,11 +36,11 @@ def in_blocks(kernel: Kernel) -> Kernel:
     """A kernel of many steps on large arrays, one piece after the other."""
 
     def whole(*arrays: Array) -> Array:
-        vectors = [each.reshape(-1) for each in arrays]
+        vectors = [array.reshape(-1) for array in arrays]
         result = np.empty_like(vectors[0])
         for start in range(0, len(result), BLOCK):
             part = slice(start, start + BLOCK)
-            result[part] = kernel(*[each[part] for each in vectors])
+            result[part] = kernel(*[vector[part] for vector in vectors])
         return result.reshape(arrays[0].shape)
 
     return whole
@@ -52,7 +52,7 @@ def precise(ufunc: Kernel) -> Kernel:
     def kernel(*arrays: Array) -> Array:
         if arrays[0].dtype != np.float32:
             return ufunc(*arrays)
-        return ufunc(*[each.astype(np.float64) for each in arrays]).astype(np.float32)
+        return ufunc(*[array.astype(np.float64) for array in arrays]).astype(np.float32)
 
     return kernel
 
@@ -69,9 +69,9 @@ def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
     wide, number = x.astype(np.float64, copy=False), x.dtype.type
     result = np.full_like(wide, number(coefficients[0]))
     rounded = np.empty_like(x)
-    for each in coefficients[1:]:
+    for coefficient in coefficients[1:]:
         result *= wide
-        result += number(each)
+        result += number(coefficient)
         rounded[...] = result
         result[...] = rounded
     return rounded

@@ -135,14 +135,14 @@ def scatter(op: Any) -> Kernel:
         chosen = np.broadcast_to(inside.reshape((*around, *[1] * places.inner)), rows_shape).ravel()
         flat = flat.ravel()[chosen]
         at = (flat[:, None] * width + np.arange(width)).ravel() if width != 1 else flat
-        targets = [each.transpose(order).reshape(-1) for each in inputs]
+        targets = [operand.transpose(order).reshape(-1) for operand in inputs]
         targets = [
-            each.copy() if np.may_share_memory(each, x) else each
-            for each, x in zip(targets, inputs, strict=True)
+            target.copy() if np.may_share_memory(target, x) else target
+            for target, x in zip(targets, inputs, strict=True)
         ]
         values = [each.transpose(places.apart).reshape(len(chosen), width)[chosen].ravel() for each in news]
         combine(targets, at, values)
-        results = tuple([each.reshape(moved).transpose(back) for each in targets])
+        results = tuple([target.reshape(moved).transpose(back) for target in targets])
         return results if count > 1 else results[0]
 
     return kernel
@@ -170,7 +170,7 @@ def into(body: Function, unique: bool = False) -> Kernel:
 
         return put
     found, whole = ufunc(body), vectorised(body)
-    narrow = any(each.dtype.is_floating_point and each.dtype.itemsize < 4 for each in body.params)
+    narrow = any(param.dtype.is_floating_point and param.dtype.itemsize < 4 for param in body.params)
 
     def fold(targets: list[Array], at: Array, values: list[Array]) -> None:
         if found is not None and not narrow and not unique:

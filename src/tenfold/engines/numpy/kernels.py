@@ -33,7 +33,7 @@ def widened(kernel: Kernel, dtype: DType, result: DType | None = None) -> Kernel
     wide, narrow = working(dtype), (result or dtype).numpy
     if wide == dtype.numpy:
         return kernel
-    return lambda *arrays: np.asarray(kernel(*[each.astype(wide) for each in arrays])).astype(narrow)
+    return lambda *arrays: np.asarray(kernel(*[array.astype(wide) for array in arrays])).astype(narrow)
 
 
 def owned(array: Array) -> bool:

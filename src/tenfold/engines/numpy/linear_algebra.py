@@ -114,7 +114,7 @@ def lapack_call(op: Any, prefix: str, routine: Any) -> Kernel:
     def kernel(*arrays: Array) -> Any:
         results = [np.zeros(each.shape, each.dtype.numpy) for each in types]
         for place in np.ndindex(*stack):
-            found = routine(prefix, letters, *[each[place] for each in arrays])
+            found = routine(prefix, letters, *[array[place] for array in arrays])
             for result, value in zip(results, found, strict=True):
                 if value is not None:
                     result[place] = value

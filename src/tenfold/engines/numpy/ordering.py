@@ -20,7 +20,7 @@ def sort(op: Any) -> Kernel:
     before = vectorised(op.comparator)
 
     def kernel(*arrays: Array) -> Any:
-        moved = [np.moveaxis(each, axis, -1) for each in arrays]
+        moved = [np.moveaxis(array, axis, -1) for array in arrays]
         if moved[0].shape[-1] < 2 or not moved[0].size:
             return arrays if count > 1 else arrays[0]
         if key is not None and (key.total or not np.isnan(moved[key.place]).any()):
@@ -29,7 +29,7 @@ def sort(op: Any) -> Kernel:
             results = [np.take_along_axis(each, order, -1) for each in moved]
         else:
             results = merged(moved, before)
-        backed = tuple([np.moveaxis(each, -1, axis) for each in results])
+        backed = tuple([np.moveaxis(result, -1, axis) for result in results])
         return backed if count > 1 else backed[0]
 
     return kernel
@@ -48,7 +48,9 @@ def _simple_key(comparator: Function) -> Key | None:
     op = comparator.results[0].op
     if not isinstance(op, e.Compare) or op.direction not in ("LT", "GT") or len(comparator.ops) != 1:
         return None
-    places = [comparator.params.index(each) if each in comparator.params else -1 for each in op.operands]
+    places = [
+        comparator.params.index(operand) if operand in comparator.params else -1 for operand in op.operands
+    ]
     if places[0] // 2 != places[1] // 2 or places[0] == places[1] or min(places) < 0:
         return None
     if op.x.dtype.is_complex:
@@ -86,7 +88,7 @@ def merged(arrays: list[Array], before: Body) -> list[Array]:
         high = np.broadcast_to(stop, arrays[0].shape).copy()
         while (open_ := low < high).any():
             middle = (low + high) // 2
-            others = [np.take_along_axis(each, np.minimum(middle, extent - 1), -1) for each in arrays]
+            others = [np.take_along_axis(array, np.minimum(middle, extent - 1), -1) for array in arrays]
             other_first = before(*[side for pair in zip(others, arrays, strict=True) for side in pair])[0]
             self_first = before(*[side for pair in zip(arrays, others, strict=True) for side in pair])[0]
             # Of equal elements, those of the left run come first.
@@ -95,9 +97,9 @@ def merged(arrays: list[Array], before: Body) -> list[Array]:
             high = np.where(open_ & ~goes, middle, high)
         pair = run // 2 * 2 * width
         target = pair + (places - run * width) + (low - start)
-        results = [np.empty_like(each, order="C") for each in arrays]
-        for result, each in zip(results, arrays, strict=True):
-            np.put_along_axis(result, target, each, -1)
+        results = [np.empty_like(array, order="C") for array in arrays]
+        for result, array in zip(results, arrays, strict=True):
+            np.put_along_axis(result, target, array, -1)
         arrays = results
         width *= 2
     return arrays

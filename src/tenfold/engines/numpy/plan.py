@@ -34,7 +34,7 @@ class Plan:
         self.slots = slots
         self.steps = steps
         self.results = results
-        self.taken = {id(memory_of(each)) for each in slots if each is not None}
+        self.taken = {id(memory_of(slot)) for slot in slots if slot is not None}
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The results; they may share memory with the arrays and with each other."""
@@ -72,7 +72,7 @@ def run(function: Function, arrays: Sequence[Array]) -> list[Array]:
 def run_plan(made: Any, arrays: Sequence[Array]) -> list[Array]:
     """Run a plan; its results are arrays in row-major order, each in memory of its own."""
     try:
-        taken = made.taken.union([id(memory_of(each)) for each in arrays])
+        taken = made.taken.union([id(memory_of(array)) for array in arrays])
         return [_own(each, taken) for each in made(arrays)]
     except MemoryError as error:
         raise OutOfMemory(f"out of memory: {error}", help="use smaller tensors, or free some") from None
@@ -138,7 +138,7 @@ class Builder:
             elif kind is Composite:
                 self.inline(op, places, source)
             else:
-                operands = tuple([places[each] for each in op.operands])
+                operands = tuple([places[operand] for operand in op.operands])
                 results = tuple([self.slot() for _ in op.results])
                 places.update(zip(op.results, results, strict=True))
                 self.steps.append((kernel_of(op, source), operands, results))
@@ -146,13 +146,13 @@ class Builder:
     def inline(self, op: Any, places: Slots, source: Any) -> None:
         """Add the steps of a composite's body, or of that for this engine."""
         body = op.elsewhere.get(ENGINE, op.body)
-        inner = {param: places[each] for param, each in zip(body.params, op.operands, strict=True)}
+        inner = {param: places[operand] for param, operand in zip(body.params, op.operands, strict=True)}
         self.ops(body.ops, inner, source or op.source)
         for result, value in zip(op.results, body.results, strict=True):
             places[result] = inner[value]
 
     def finished(self, results: Sequence[Value]) -> Plan:
-        return self.closed([self.places[each] for each in results])
+        return self.closed([self.places[result] for result in results])
 
     def closed(self, results: Sequence[int]) -> Plan:
         """The plan that gives these slots; every other is freed at its last use, and no step is taken that

@@ -68,9 +68,9 @@ class ProgramPlan:
     ):
         """No part is taken that nothing needs."""
         self.arity, self.slots, self.results = arity, slots, results
-        self.taken = {id(memory_of(each)) for each in slots if each is not None}
+        self.taken = {id(memory_of(slot)) for slot in slots if slot is not None}
         self.steps = []
-        used = {place for place, each in enumerate(slots) if each is not None}
+        used = {place for place, slot in enumerate(slots) if slot is not None}
         used.update(results)
         for part in reversed(parts):
             needed = [(value, place) for value, place in part.results.items() if place in used]
@@ -90,8 +90,8 @@ class ProgramPlan:
             given = [slots[place] for place in places]
             for place in freed:
                 slots[place] = None
-            for place, each in zip(results, steps(given)):
-                slots[place] = each
+            for place, step in zip(results, steps(given)):
+                slots[place] = step
         return [slots[place] for place in self.results]
 
 
@@ -101,7 +101,10 @@ def planned(program: Trace) -> ProgramPlan:
     leaves = {leaf: place for place, leaf in enumerate(program.leaves)}
     computed: dict[Any, list[int]] = {}
     for node in program.nodes:
-        given = [leaves[each] if each in leaves else computed[each.node][each.index] for each in node.inputs]
+        given = [
+            leaves[operand] if operand in leaves else computed[operand.node][operand.index]
+            for operand in node.inputs
+        ]
         try:
             if isinstance(node, GradientNode):
                 computed[node] = builder.gradient(node, given)
@@ -133,7 +136,7 @@ class _ProgramBuilder:
         return self.count - 1
 
     def add(self, plan: Callable[[Values], Plan], places: Sequence[int], results: Iterable[Value]) -> Part:
-        part = Part(plan, places, {each: self.slot() for each in results})
+        part = Part(plan, places, {result: self.slot() for result in results})
         self.parts.append(part)
         return part
 
@@ -141,11 +144,11 @@ class _ProgramBuilder:
         """Add a node; gives where its results will be."""
         fragment = node.callee.fragment
         frame = dict(zip(fragment.params, given, strict=True))
-        new = dict.fromkeys([each for each in fragment.results if each not in frame])
+        new = dict.fromkeys([result for result in fragment.results if result not in frame])
         part = self.add(lambda needed: _forward(node, needed), given, new)
         frame.update(part.results)
         self.frames[node] = frame, part
-        return [frame[each] for each in fragment.results]
+        return [frame[result] for result in fragment.results]
 
     def saved(self, node: Node, value: Value) -> int:
         """Where a value of a node's fragment is that its gradient needs."""
@@ -168,7 +171,7 @@ class _ProgramBuilder:
         def add(number: int, place: int, type: TensorType) -> None:
             found[number] = self.sum(found[number], place, type) if number in found else place
 
-        types = [each.type for each in node.inputs]
+        types = [operand.type for operand in node.inputs]
         for number, place, type in zip(wiring.starts, cotangents, types, strict=True):
             add(number, place, type)
         for k in range(len(node.path) - 1, -1, -1):
@@ -196,12 +199,14 @@ class _ProgramBuilder:
         if backward.plan is None:
             backward.plan = _Pull(node.callee.fragment, backward)
         pull: _Pull = backward.plan
-        places = [*[self.saved(node, each) for each in pull.saves], *cotangents]
+        places = [*[self.saved(node, save) for save in pull.saves], *cotangents]
         frame = dict(zip(pull.params, places, strict=True))
-        new = dict.fromkeys([each for each in backward.results if each is not None and each not in frame])
+        new = dict.fromkeys(
+            [result for result in backward.results if result is not None and result not in frame]
+        )
         if new:
             frame.update(self.add(pull.planned, places, new).results)
-        return [-1 if each is None else frame[each] for each in backward.results]
+        return [-1 if result is None else frame[result] for result in backward.results]
 
     def constant(self, array: Array) -> int:
         place = self.slot()
@@ -238,16 +243,19 @@ class _Pull:
     """The gradient of a fragment as a function of its own: from what it saves, and cotangents."""
 
     def __init__(self, fragment: Function, backward: Backward):
-        known = dict.fromkeys([each for op in fragment.ops for each in op.results])
+        known = dict.fromkeys([result for op in fragment.ops for result in op.results])
         forward = {**dict.fromkeys(fragment.params), **known}
-        results = [each for each in backward.results if each is not None]
+        results = [result for result in backward.results if result is not None]
         self.saves = [each for each in forward if each in backward.saves or each in results]
-        self.params = [*self.saves, *[each for each in backward.cotangents if each is not None]]
+        self.params = [
+            *self.saves,
+            *[cotangent for cotangent in backward.cotangents if cotangent is not None],
+        ]
         given = set(self.params)
         used = set(results)
         self.ops: list[Op] = []
         for op in reversed(in_order(results)):
-            if any(each in used and each not in given for each in op.results):
+            if any(result in used and result not in given for result in op.results):
                 used.update(op.operands)
                 self.ops.append(op)
         self.ops.reverse()

@@ -178,8 +178,8 @@ def digamma(x: Array) -> Array:
     reflected = x < number(0.5)
     z = np.where(reflected, -x, x - number(1))
     top, series = np.zeros_like(z), np.full_like(z, BASE)
-    for i, each in enumerate(LANCZOS, 1):
-        place, coefficient = z + number(i), number(each)
+    for i, lanczo in enumerate(LANCZOS, 1):
+        place, coefficient = z + number(i), number(lanczo)
         top = top - coefficient / (place * place)
         series = series + coefficient / place
     log_t = number(2.0149030205422647) + log1p(z / number(7.5))
@@ -278,6 +278,6 @@ def _chebyshev(x: Array, coefficients: Sequence[float]) -> Array:
     """Clenshaw's recurrence."""
     number = x.dtype.type
     b0 = b1 = b2 = np.zeros_like(x)
-    for each in coefficients:
-        b0, b1, b2 = fused(x, b0, -b1) + number(each), b0, b1
+    for coefficient in coefficients:
+        b0, b1, b2 = fused(x, b0, -b1) + number(coefficient), b0, b1
     return (b0 - b2) * number(0.5)

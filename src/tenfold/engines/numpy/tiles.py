@@ -95,11 +95,11 @@ def tile_call(op: Any) -> Kernel:
 
     def run(*inputs: Array) -> Any:
         results = [np.empty(each.numel, each.dtype.numpy) for each in types]
-        refs = [np.ascontiguousarray(each).reshape(-1) for each in inputs]
+        refs = [np.ascontiguousarray(operand).reshape(-1) for operand in inputs]
         with np.errstate(all="ignore"):
             for place in range(grid):
                 kernel(Program(place), *refs, *results, **options)
-        shaped = [each.reshape(type.shape) for each, type in zip(results, types, strict=True)]
+        shaped = [result.reshape(type.shape) for result, type in zip(results, types, strict=True)]
         return shaped[0] if len(shaped) == 1 else shaped
 
     return run

@@ -24,7 +24,7 @@ def want_byte(name: str, value: Any) -> int:
 
 @primitive("bytevector")
 def bytevector(*items: Any) -> bytearray:
-    return bytearray(want_byte("bytevector", each) for each in items)
+    return bytearray(want_byte("bytevector", item) for item in items)
 
 
 @primitive("make-bytevector")
@@ -60,7 +60,7 @@ def bytevector_copy(items: Any, start: Any = None, end: Any = None) -> bytearray
 
 @primitive("bytevector-append")
 def bytevector_append(*parts: Any) -> bytearray:
-    return bytearray().join([want_bytes("bytevector-append", each) for each in parts])
+    return bytearray().join([want_bytes("bytevector-append", part) for part in parts])
 
 
 @primitive("utf8->string")

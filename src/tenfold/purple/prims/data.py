@@ -272,19 +272,19 @@ def substring(text: Any, start: Any, end: Any = None) -> str:
 
 @primitive("string-append")
 def string_append(*texts: Any) -> str:
-    return "".join([want_string("string-append", each) for each in texts])
+    return "".join([want_string("string-append", text) for text in texts])
 
 
 @primitive("string=?")
 def string_equal(first: Any, *others: Any) -> bool:
     want_string("string=?", first)
-    texts = [want_string("string=?", each) for each in others]
-    return all(each == first for each in texts)
+    texts = [want_string("string=?", other) for other in others]
+    return all(text == first for text in texts)
 
 
 @primitive("string<?")
 def string_less(first: Any, *others: Any) -> bool:
-    texts = [want_string("string<?", each) for each in (first, *others)]
+    texts = [want_string("string<?", text) for text in (first, *others)]
     return all(left < right for left, right in itertools.pairwise(texts))
 
 
@@ -297,7 +297,7 @@ def string_to_list(text: Any, start: Any = None, end: Any = None) -> Any:
 @primitive("list->string")
 def list_to_string(items: Any) -> str:
     chars = want_list("list->string", items)
-    return "".join([chr(want("list->string", "char", Char, each).code) for each in chars])
+    return "".join([chr(want("list->string", "char", Char, char).code) for char in chars])
 
 
 @primitive("string-search")

@@ -32,7 +32,9 @@ def function(declared: core.Ffi) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         if not state:
             state.append(_find(declared))
-        passed = [_to_c(declared.name, each, value) for each, value in zip(declared.parameters, arguments)]
+        passed = [
+            _to_c(declared.name, parameter, value) for parameter, value in zip(declared.parameters, arguments)
+        ]
         return _from_c(declared, state[0](*passed))
 
     call.__name__ = declared.name
@@ -41,7 +43,7 @@ def function(declared: core.Ffi) -> Callable[..., Any]:
 
 
 def _find(declared: core.Ffi) -> Any:
-    if any(each.type == "tensor" for each in (*declared.parameters, declared.result)):
+    if any(parameter.type == "tensor" for parameter in (*declared.parameters, declared.result)):
         raise PurpleError(
             f"{declared.name}: foreign functions on tensors run in compiled programs alone",
             "foreign",
@@ -62,7 +64,7 @@ def _find(declared: core.Ffi) -> Any:
         lacking = f"{declared.name}: {where} has no function {declared.symbol}"
         help = "name its library by :library"
         raise PurpleError(lacking, "foreign", declared.place, help=help) from None
-    found.argtypes = [_crossing(each) for each in declared.parameters]
+    found.argtypes = [_crossing(parameter) for parameter in declared.parameters]
     found.restype = _crossing(declared.result)
     return found
 

@@ -68,7 +68,7 @@ def beside_tensor(name: str, value: Any) -> Any:
 def on_tensors(name: str, apply: Callable[..., Any], *operands: Any) -> Any:
     """An operator on tensors, and numbers beside them: a tensor knows the operator turned round."""
     try:
-        return apply(*[beside_tensor(name, each) for each in operands])
+        return apply(*[beside_tensor(name, operand) for operand in operands])
     except TenfoldError as error:
         raise refusal(name, error, operands, {}) from None
 
@@ -352,11 +352,11 @@ def _extreme(name: str, better: Callable[[Any, Any], bool]) -> None:
     def call(first: Any, *others: Any) -> Number:
         best = want_number(name, first)
         floats = type(first) is float
-        for each in others:
-            want_number(name, each)
-            floats = floats or type(each) is float
-            if each != each or better(each, best):
-                best = each if best == best else best
+        for other in others:
+            want_number(name, other)
+            floats = floats or type(other) is float
+            if other != other or better(other, best):
+                best = other if best == best else best
         return to_float(best) if floats else best
 
     primitive(name)(call)

@@ -39,8 +39,8 @@ class RecordType:
     def __init__(self, declared: core.DefType):
         self.name, self.fields, self.place = declared.name, declared.fields, declared.place
         self.shown = core.shown(declared.name)
-        self.checks = [(i, each) for i, each in enumerate(declared.fields) if each.type != "any"]
-        self.weak = [i for i, each in enumerate(declared.fields) if each.weak]
+        self.checks = [(i, field) for i, field in enumerate(declared.fields) if field.type != "any"]
+        self.weak = [i for i, field in enumerate(declared.fields) if field.weak]
 
     def check(self, index: int, value: Any) -> None:
         field = self.fields[index]

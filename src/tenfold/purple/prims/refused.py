@@ -33,7 +33,7 @@ def refusal(
 ) -> PurpleError:
     if isinstance(error, PurpleError):
         return error
-    given = [described(each) for each in arguments]
+    given = [described(argument) for argument in arguments]
     given += [f":{word.replace('_', '-')} {described(value)}" for word, value in keywords.items()]
     return PurpleError(messages.refused(name, given), "tensor", help=error.message)
 

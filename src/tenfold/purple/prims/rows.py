@@ -40,7 +40,8 @@ def row_function(name: str) -> Callable[..., Any]:
 
     def primitive(*arguments: Any, **keywords: Any) -> Any:
         converted = [
-            to_python(name, each, i in nil_is_list, _argument(rows, i)) for i, each in enumerate(arguments)
+            to_python(name, argument, i in nil_is_list, _argument(rows, i))
+            for i, argument in enumerate(arguments)
         ]
         if sizes_first and len(converted) > 1 and all(type(each) is int for each in converted):
             converted = [converted]
@@ -58,7 +59,7 @@ def row_function(name: str) -> Callable[..., Any]:
 
 
 def _has_self(row: Row) -> bool:
-    return any(each.name == "self" for each in row.schema.arguments)
+    return any(argument.name == "self" for argument in row.schema.arguments)
 
 
 def _argument(rows: list[Row], key: int | str) -> Argument | None:
@@ -68,15 +69,15 @@ def _argument(rows: list[Row], key: int | str) -> Argument | None:
             if key < len(arguments):
                 return arguments[key]
         else:
-            for each in arguments:
-                if each.name == key:
-                    return each
+            for argument in arguments:
+                if argument.name == key:
+                    return argument
     return None
 
 
 def _keys(rows: list[Row]) -> set[int | str]:
     positions = {i for row in rows for i in range(len(row.schema.arguments))}
-    return positions | {each.name for row in rows for each in row.schema.arguments}
+    return positions | {argument.name for row in rows for argument in row.schema.arguments}
 
 
 def _takes_list(rows: list[Row], key: int | str) -> bool:

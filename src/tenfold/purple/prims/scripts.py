@@ -31,7 +31,7 @@ class ScriptModule:
         arrays = [np.ascontiguousarray(each.detach().numpy()).reshape(each.shape) for each in inputs]
         calls = Calls(self.library, tenfold.device("cpu"))
         try:
-            given = handles([calls.wrap(each) for each in arrays])
+            given = handles([calls.wrap(array) for array in arrays])
             result = calls.own(self.library.tn_module_forward(self.handle, *given))
             return tenfold.from_numpy(calls.fetch(result))
         finally:

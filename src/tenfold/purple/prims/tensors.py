@@ -87,16 +87,16 @@ def _index(name: str, value: Any) -> Any:
         return slice(None)
     if type(value) is Pair:
         parts = want_list(name, value)
-        if len(parts) in (2, 3) and all(_is_place(each) or each is NIL for each in parts):
-            return slice(*[None if each is NIL else each for each in parts])
+        if len(parts) in (2, 3) and all(_is_place(part) or part is NIL for part in parts):
+            return slice(*[None if part is NIL else part for part in parts])
     wrong_type(name, "index", value)
 
 
 @primitive("tensor-ref")
 def tensor_ref(tensor: Any, *indices: Any) -> Any:
     want_tensor("tensor-ref", tensor)
-    found = tensor[tuple(_index("tensor-ref", each) for each in indices)]
-    if len(indices) == tensor.ndim and all(type(each) is int for each in indices):
+    found = tensor[tuple(_index("tensor-ref", index) for index in indices)]
+    if len(indices) == tensor.ndim and all(type(index) is int for index in indices):
         return to_purple(found.item())
     return found
 
@@ -110,7 +110,7 @@ def tensor_set(tensor: Any, value: Any, *indices: Any) -> Any:
         wrong_type("tensor-set!", "number*", value)
     if type(value) is int:
         want_int("tensor-set!", value)
-    tensor[tuple(_index("tensor-set!", each) for each in indices)] = value
+    tensor[tuple(_index("tensor-set!", index) for index in indices)] = value
     return UNSPECIFIED
 
 
@@ -248,7 +248,7 @@ def evaluate(value: Any) -> Any:
     tensors = [value] if isinstance(value, Tensor) else want_list("evaluate!", value)
     # A loss is asked for after the step that it led to: computed with that, its forward pass runs once.
     loss = _latest_loss() if _latest_loss is not None else None
-    tenfold.eval(*[want_tensor("evaluate!", each) for each in tensors], *([] if loss is None else [loss]))
+    tenfold.eval(*[want_tensor("evaluate!", tensor) for tensor in tensors], *([] if loss is None else [loss]))
     return value
 
 

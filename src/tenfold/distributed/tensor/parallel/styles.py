@@ -128,7 +128,7 @@ class PrepareModuleInput(ParallelStyle):
     def apply(self, module: Any, mesh: DeviceMesh) -> None:
         def prepare(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             wanted = [*self.desired, *[None] * (len(args) - len(self.desired))]
-            placed = tuple([_tensor(each, mesh, to) for each, to in zip(args, wanted)])
+            placed = tuple([_tensor(arg, mesh, to) for arg, to in zip(args, wanted)])
             named = {
                 name: _tensor(each, mesh, self.desired_by_name.get(name)) for name, each in kwargs.items()
             }

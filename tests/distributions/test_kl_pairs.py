@@ -61,3 +61,32 @@ def test_normals_of_low_rank_meet_others(which):
 
     ours, theirs = tn.distributions.kl_divergence(*pair(tn)), torch.distributions.kl_divergence(*pair(torch))
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-4)
+
+
+def geometric_family(t):
+    """A family of a program's own, which gives its log normalizer alone: log(1 - p) counts from 0."""
+
+    class Family(t.distributions.ExponentialFamily):
+        def __init__(self, logit):
+            self.logit = logit
+            super().__init__(logit.shape, validate_args=False)
+
+        @property
+        def _natural_params(self):
+            return (t.log(t.sigmoid(self.logit)),)
+
+        def _log_normalizer(self, x):
+            return -t.log1p(-t.exp(x))
+
+        _mean_carrier_measure = 0
+
+    return Family(t.tensor(A)), Family(t.tensor(B))
+
+
+def test_an_exponential_family_derives_its_entropy_and_divergence():
+    ours, theirs = geometric_family(tn), geometric_family(torch)
+    for compare in (lambda t, p, q: p.entropy(), lambda t, p, q: t.distributions.kl_divergence(p, q)):
+        found, expected = compare(tn, *ours), compare(torch, *theirs)
+        np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=1e-5)
+    with pytest.raises(NotImplementedError, match="no rule"):
+        tn.distributions.kl_divergence(ours[0], tn.distributions.Normal(0.0, 1.0))

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenfold.autograd.grad_mode import no_grad
+from tenfold.autograd.flow import grad
+from tenfold.autograd.grad_mode import enable_grad, no_grad
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, UnsupportedError
 from tenfold.base.size import Size
@@ -180,7 +181,36 @@ class Distribution:
 
 
 class ExponentialFamily(Distribution):
-    """Distributions whose density is an exponential of sufficient statistics times natural parameters."""
+    """Distributions whose density is an exponential of sufficient statistics times natural parameters.
+
+    A subclass that gives `_natural_params` and `_log_normalizer` gets its entropy, and its divergence from
+    another of its class, by the gradient of the log normalizer: the mean of the sufficient statistics.
+    """
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        raise self._lacks("natural parameters")
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        raise self._lacks("log normalizer")
+
+    @property
+    def _mean_carrier_measure(self) -> float:
+        raise self._lacks("mean carrier measure")
+
+    def _normalized(self) -> tuple[list[Tensor], Tensor, tuple[Any, ...]]:
+        """The natural parameters, the log normalizer at them, and its gradient."""
+        with enable_grad():
+            natural = [parameter.detach().requires_grad_() for parameter in self._natural_params]
+            normalizer = self._log_normalizer(*natural)
+            return natural, normalizer, grad(normalizer.sum(), natural, create_graph=True)
+
+    def entropy(self) -> Tensor:
+        natural, normalizer, means = self._normalized()
+        entropy = normalizer - self._mean_carrier_measure
+        for parameter, mean in zip(natural, means, strict=True):
+            entropy = entropy - (parameter * mean).reshape(*self.batch_shape, -1).sum(-1)
+        return entropy
 
 
 def _outside(given: Mapping[str, tuple[Tensor, Constraint]]) -> list[tuple[str, Tensor, Constraint]]:

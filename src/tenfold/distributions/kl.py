@@ -42,11 +42,15 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
         if isinstance(p, of_p) and isinstance(q, of_q)
     ]
     if not steps:
-        raise UnsupportedError(
-            f"there is no rule for KL({type(p).__name__} ‖ {type(q).__name__})",
-            help="declare one with @register_kl, or average p.log_prob(x) - q.log_prob(x) over draws of p",
-        )
-    return min(steps, key=lambda each: each[:2])[2](p, q)
+        raise no_rule(p, q)
+    return min(steps, key=lambda step: step[:2])[2](p, q)
+
+
+def no_rule(p: Distribution, q: Distribution) -> UnsupportedError:
+    return UnsupportedError(
+        f"there is no rule for KL({type(p).__name__} ‖ {type(q).__name__})",
+        help="declare one with @register_kl, or average p.log_prob(x) - q.log_prob(x) over draws of p",
+    )
 
 
 def _infinite(like: Tensor) -> Tensor:

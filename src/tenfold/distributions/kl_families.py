@@ -8,10 +8,24 @@ import math
 from tenfold.base.errors import UnsupportedError
 from tenfold.distributions.continuous import EULER, Exponential, Gumbel, HalfNormal, Normal
 from tenfold.distributions.counts import Binomial
+from tenfold.distributions.distribution import ExponentialFamily
 from tenfold.distributions.gammas import Beta, Dirichlet, Gamma
-from tenfold.distributions.kl import kl_divergence, register_kl
+from tenfold.distributions.kl import kl_divergence, no_rule, register_kl
+from tenfold.distributions.multivariate import summed
 from tenfold.distributions.transformed import LogNormal, Pareto, TransformedDistribution
 from tenfold.tensor import Tensor
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
+    """The Bregman divergence of the log normalizer."""
+    if type(p) is not type(q):
+        raise no_rule(p, q)
+    natural, normalizer, means = p._normalized()
+    divergence = q._log_normalizer(*q._natural_params) - normalizer
+    for of_p, of_q, mean in zip(natural, q._natural_params, means, strict=True):
+        divergence = divergence - summed((of_q - of_p) * mean, len(q.event_shape))
+    return divergence
 
 
 @register_kl(Gamma, Gamma)

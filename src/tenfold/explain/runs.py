@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 from tenfold.explain import html
 from tenfold.runtime import compile, runs
+from tenfold.runtime.guards import Owners
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,13 @@ class Run:
 def compiled_functions() -> list[Compiled]:
     """Every function of `tenfold.compile` that is still there, by its place."""
     found = []
-    for each in compile.everyone():
+    everyone = compile.everyone()
+    owners = Owners([container for programs in everyone for container in programs.containers()])
+    for each in everyone:
         code = getattr(each.function, "__code__", None)
         place = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
         name = getattr(each.function, "__name__", type(each.function).__name__)
-        guards = each.guards().partition("\nlast recompiled because ")[0]
+        guards = each.guards(owners).partition("\nlast recompiled because ")[0]
         found.append(Compiled(name, place, each.count, guards, each.recompiled))
     return sorted(found, key=lambda one: (one.place, one.name))
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from types import CellType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from tenfold.runtime.guards import Contents, Guard, contents_of, label
+from tenfold.runtime.guards import Contents, Guard, contents_of
 from tenfold.trace import tree
 
 MISSING = object()
@@ -108,16 +108,13 @@ class Queue:
 
 
 class Has:
-    """A container by its names: whether something is bound to each."""
+    """A container by its names: whether something is bound to each. `guards.label` names them."""
 
     def __init__(self, container: Any):
-        self._container = container
-
-    def label(self, name: Any) -> str:
-        return f"whether there is {label(self._container, name)}"
+        self.names_of = container
 
     def __getitem__(self, name: Any) -> bool:
-        return _bound_to(self._container, name) is not MISSING
+        return _bound_to(self.names_of, name) is not MISSING
 
 
 class _Lengths:

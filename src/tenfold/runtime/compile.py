@@ -16,6 +16,7 @@ from tenfold.engines import xla
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.calls import shares_memory
 from tenfold.runtime.counting import Room
+from tenfold.runtime.guards import Owners
 from tenfold.runtime.opened import OpenSpecialization, specialize, specialized, why
 from tenfold.runtime.recordings import Recorder, UnknownSizes
 from tenfold.runtime.sizes import OpenPrograms
@@ -306,16 +307,27 @@ class Programs:
             not isinstance(variant, OpenSpecialization) for variants in several for variant in variants
         )
 
-    def guards(self) -> str:
+    def containers(self) -> list[Any]:
+        """What its programs look into at each call, besides their arguments."""
+        several = [variant for variants in self._recorded.values() for variant in variants]
+        if self._open is not None:
+            several += self._open.specializations()
+        return [container for variant in several for container in variant.containers()]
+
+    def guards(self, owners: Owners | None = None) -> str:
         """What each program depends on besides its arguments, and why the last recompile happened."""
         lines = []
+        owners = Owners(self.containers()) if owners is None else owners
         for signature, variants in self._recorded.items():
             tensors = ", ".join(str(type) for type, _ in signature.types) or "no tensors"
             for each in [variant for variant in variants if not variant.of_open_arguments]:
-                lines += [f"for {tensors}:", *[f"    {guard}" for guard in each.described() or ["no guards"]]]
+                lines += [
+                    f"for {tensors}:",
+                    *[f"    {guard}" for guard in each.described(owners) or ["no guards"]],
+                ]
         for reason in dict.fromkeys(self.unrecorded.values()):
             lines += ["runs as it is written because", f"    {reason}"]
-        for what, guards in self._open.described() if self._open is not None else ():
+        for what, guards in self._open.described(owners) if self._open is not None else ():
             lines += [f"{what}:", *[f"    {guard}" for guard in guards]]
         if self.recompiled:
             lines.append(f"last recompiled because {self.recompiled}")

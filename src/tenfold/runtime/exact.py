@@ -13,6 +13,7 @@ from tenfold.base.errors import UnsupportedError
 from tenfold.flat.open_layout import LIMIT
 from tenfold.runtime import counting, executables
 from tenfold.runtime.checks import Loaded
+from tenfold.runtime.guards import Owners
 from tenfold.runtime.plan import Plan
 from tenfold.runtime.recordings import Recorder
 from tenfold.runtime.specialization import OTHER, Specialization, Wrap
@@ -65,11 +66,11 @@ class EachSpecialization(Specialization):
         result, self.last = self.exact.run(recorder, self.last, arguments, wrap)
         return result
 
-    def described(self) -> list[str]:
+    def described(self, owners: Owners) -> list[str]:
         what = ", ".join(dict.fromkeys([count.what for count in self.plan.counts]))
         return [
             f"{what}: compiled apart for each number of elements, since {self.reason}",
-            *super().described(),
+            *super().described(owners),
         ]
 
 

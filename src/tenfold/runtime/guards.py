@@ -7,7 +7,7 @@ import gc
 import operator
 import reprlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tenfold.trace import tree
@@ -65,51 +65,81 @@ def broken(guards: Sequence[Guard]) -> Guard | None:
     return next((guard for guard in guards if not hold([guard])), None)
 
 
-def described(guard: Guard) -> str:
+def described(guard: Guard, owners: Owners) -> str:
     """A guard in the user's words: "`config.depth` is 3"."""
     container, key, value = guard
-    if type(value) is bool and hasattr(container, "label") and label(container, key).startswith("whether"):
-        return f"{label(container, key)}: {'yes' if value else 'no'}"
-    return f"{label(container, key)} is {_shown(value)}"
+    name = label(container, key, owners)
+    if type(value) is bool and name.startswith("whether"):
+        return f"{name}: {'yes' if value else 'no'}"
+    return f"{name} is {_shown(value)}"
 
 
 def change(guard: Guard) -> str:
     """How what is there now differs from what a guard expects."""
     container, key, value = guard
+    name = label(container, key, Owners([container]))
     try:
-        return f"{label(container, key)} was {_shown(value)} and is {_shown(container[key])}"
+        return f"{name} was {_shown(value)} and is {_shown(container[key])}"
     except LookupError:
-        return f"{label(container, key)} was {_shown(value)} and is no longer there"
+        return f"{name} was {_shown(value)} and is no longer there"
 
 
-def label(container: Any, key: Any) -> str:
+def label(container: Any, key: Any, owners: Owners) -> str:
     """What a user calls the place under a key of a container. Containers of our own say so themselves."""
     if hasattr(type(container), "label"):
         return container.label(key)
+    if hasattr(container, "names_of"):
+        return f"whether there is {label(container.names_of, key, owners)}"
     if isinstance(container, dict):
-        if "__builtins__" in container or sys.modules.get(container.get("__name__", "")) is not None:
+        if _is_module(container):
             return f"the global `{key}` of {container.get('__name__')}"
-        owner = _owner(container)
+        owner = owners.of.get(id(container))
         if owner is not None:
             return f"the attribute `{key}` of a {type(owner).__qualname__}"
         entry = f"[{key!r}]" if type(key) in PLAIN else f"[a {type(key).__qualname__}]"
-        for around in gc.get_referrers(container):
-            owner = _owner(around) if isinstance(around, dict) else None
-            if owner is not None:
-                name = next((name for name, value in around.items() if value is container), "")
-                return f"`{name}{entry}` of a {type(owner).__qualname__}"
+        if id(container) in owners.around:
+            name, owner = owners.around[id(container)]
+            return f"`{name}{entry}` of a {type(owner).__qualname__}"
         return f"the entry {entry} of a {type(container).__name__}"
     if isinstance(container, (tuple, list)):
         return f"entry {key} of a {type(container).__name__}"
     return f"{type(container).__name__}[{key!r}]"
 
 
-def _owner(attributes: dict[Any, Any]) -> Any:
-    """The object whose attributes these are."""
-    referrers = gc.get_referrers(attributes)
-    return next(
-        (referrer for referrer in referrers if getattr(referrer, "__dict__", None) is attributes), None
-    )
+class Owners:
+    """The objects whose attributes dictionaries are, or are an attribute's value: by the dictionary's id.
+    Python's collector looks through everything for them, so they are found for many at once."""
+
+    def __init__(self, containers: Iterable[Any]):
+        wrapped = [getattr(container, "names_of", container) for container in containers]
+        dicts = {id(each): each for each in wrapped if isinstance(each, dict) and not _is_module(each)}
+        self.of = _owners(dicts)
+        self.around: dict[int, tuple[str, Any]] = {}
+        entries = {i: each for i, each in dicts.items() if i not in self.of}
+        outer = (
+            [each for each in gc.get_referrers(*entries.values()) if isinstance(each, dict)]
+            if entries
+            else []
+        )
+        attributes = {id(each): each for each in outer if each is not entries}
+        for i, owner in _owners(attributes).items():
+            for name, value in attributes[i].items():
+                if id(value) in entries:
+                    self.around.setdefault(id(value), (name, owner))
+
+
+def _owners(dicts: dict[int, dict[Any, Any]]) -> dict[int, Any]:
+    """The objects whose attributes these dictionaries are."""
+    found: dict[int, Any] = {}
+    for referrer in gc.get_referrers(*dicts.values()) if dicts else ():
+        attributes = getattr(referrer, "__dict__", None)
+        if id(attributes) in dicts:
+            found.setdefault(id(attributes), referrer)
+    return found
+
+
+def _is_module(container: dict[Any, Any]) -> bool:
+    return "__builtins__" in container or sys.modules.get(container.get("__name__", "")) is not None
 
 
 def _shown(value: Any) -> str:

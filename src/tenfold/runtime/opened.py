@@ -22,6 +22,7 @@ from tenfold.runtime.checks import Loaded
 from tenfold.runtime.counting import Proved
 from tenfold.runtime.decisions import Proof, holds_throughout
 from tenfold.runtime.exact import EachSpecialization, Elsewhere, Exact
+from tenfold.runtime.guards import Owners
 from tenfold.runtime.plan import Plan
 from tenfold.runtime.ranges import Range, chosen, possible
 from tenfold.runtime.recordings import (
@@ -241,7 +242,7 @@ class OpenSpecialization(Specialization):
                 known[sizes] = self.proof.holds(sizes, function)
         return known[sizes]
 
-    def described(self) -> list[str]:
+    def described(self, owners: Owners) -> list[str]:
         places: dict[int, list[str]] = {}
         for (tensor, axis), symbol in self.open.dims.items():
             places.setdefault(symbol, []).append(f"dimension {axis} of tensor {tensor}")
@@ -254,7 +255,7 @@ class OpenSpecialization(Specialization):
                 for symbol, (low, high) in enumerate(self.open.ranges)
             ],
             *[limit.described for limit in self.open_program.limits],
-            *super().described(),
+            *super().described(owners),
         ]
 
     def _is_expected(self, source: Any, value: Value) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.base.warning import warn
+from tenfold.runtime.guards import Owners
 from tenfold.runtime.opened import OpenSpecialization, open_specialization, why
 from tenfold.runtime.ranges import BOTTOM, OPEN, Mark, Range, bucket
 from tenfold.runtime.recordings import OpenDims, Recorder
@@ -86,12 +87,20 @@ class OpenPrograms:
             self.said.add(reason)
             warn(f"compile: sizes stay closed, and each is compiled apart: {reason}")
 
-    def described(self) -> list[tuple[str, list[str]]]:
+    def specializations(self) -> list[OpenSpecialization]:
+        return [
+            open_program
+            for family in self.families.values()
+            for several in family.programs.values()
+            for open_program in several
+        ]
+
+    def described(self, owners: Owners) -> list[tuple[str, list[str]]]:
         """What is open, and what is not and why."""
         found = []
         for family in self.families.values():
             for several in family.programs.values():
-                found += [("for open sizes", each.described()) for each in several]
+                found += [("for open sizes", each.described(owners)) for each in several]
             reasons = dict.fromkeys(family.refused.values())
             found += [("sizes stay closed because", [reason]) for reason in reasons]
         return found

@@ -17,7 +17,7 @@ from tenfold.ops.callee import Program
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.bindings import bind
 from tenfold.runtime.checks import AHEAD, Loaded, settle
-from tenfold.runtime.guards import broken, change, described, hold, label
+from tenfold.runtime.guards import Owners, broken, change, described, hold, label
 from tenfold.runtime.packing import Pending, collect, is_in_front
 from tenfold.runtime.plan import NOT_MEMORY, Again, Plan, Target
 from tenfold.trace import graph, tree
@@ -77,13 +77,18 @@ class Specialization:
 
     # What a call depends on
 
-    def described(self) -> list[str]:
+    def containers(self) -> list[Any]:
+        """What it looks into at each call, besides its arguments."""
+        found = self.plan.found
+        return [*[guard[0] for guard in found.guards], *[place.container for place in found.places]]
+
+    def described(self, owners: Owners) -> list[str]:
         """What it depends on besides its arguments, in the user's words."""
         found = self.plan.found
         looked_up = [
-            f"{label(place.container, place.name)}, looked up at each call" for place in found.places
+            f"{label(place.container, place.name, owners)}, looked up at each call" for place in found.places
         ]
-        return [*map(described, found.guards), *looked_up]
+        return [*[described(guard, owners) for guard in found.guards], *looked_up]
 
     def broken(self, arguments: Sequence[Any]) -> str:
         """Why it does not fit these arguments."""
@@ -92,7 +97,8 @@ class Specialization:
             return change(guard)
         for place in self.plan.found.places:
             if place.find(self.written) is None:
-                return f"{label(place.container, place.name)} is bound to other tensors than it was"
+                name = label(place.container, place.name, Owners([place.container]))
+                return f"{name} is bound to other tensors than it was"
         for owner, gradient in self.plan.gradients.expected:
             if (origin_of(owner, arguments).collected is None) != (gradient is None):
                 return "a gradient is there that was not, or no longer there"

@@ -227,7 +227,7 @@ def test_programs_on_what_a_mask_chooses_agree_with_pytorch(program):
     def run(lib: Any, mask: Any, given: Any) -> list[Any]:
         return program.run(lib, [chosen(x, mask, shape) for x, shape in zip(given, program.shapes)])
 
-    compiled = tn.compile(lambda mask, *given: run(tn, mask, given))
+    compiled = tn.compile(lambda mask, *given: run(tn, mask, given), fullgraph=True)
     try:
         for size in SIZES:
             mask = np.random.default_rng(size).permutation(max(SIZES)) < size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import tenfold as tn
 from tenfold.engines import numpy as tier0
 from tenfold.flat.structured import CustomCall
 from tenfold.mlir import stablehlo
+from tenfold.mlir.triton import Writer
 from tenfold.nn import functional
 from tenfold.ops import tile_kernels
 from tenfold.ops.tile_absorbing import absorbed
@@ -116,3 +119,20 @@ def test_a_gpu_gives_what_the_cpu_gives(case):
     here, there = [tn.tensor(each) for each in arrays], [tn.tensor(each, device="cuda") for each in arrays]
     expected = [each.detach().float().numpy() for each in tn.compile(function)(*here)]
     close([each.detach().float().cpu().numpy() for each in tn.compile(function)(*there)], expected)
+
+
+def test_a_row_of_the_lowest_scores_is_a_row_of_equal_ones():
+    lowest = np.full((5, 1500), np.finfo(np.float32).min, np.float32)
+    function = lambda scores, target: functional.cross_entropy(scores, target, reduction="none")
+    arguments = (tn.tensor(lowest), tn.tensor(TARGETS))
+    trace = record_call(function, arguments, {}, tn.Tensor).recording.trace
+    leaves = [TARGETS if leaf.type.dtype is tn.int64 else lowest for leaf in trace.leaves]
+    (found,) = tier0.run(lower(trace, kind="triton"), leaves)
+    np.testing.assert_allclose(found, np.full(5, np.log(1500.0)), rtol=1e-6)
+
+
+def test_constants_are_written_with_all_digits_of_float32():
+    writer = Writer()
+    writer.full(1 / 768, 4)
+    (line,) = writer.lines
+    assert np.float32(re.search(r"dense<(.*?)>", line)[1]) == np.float32(1 / 768)

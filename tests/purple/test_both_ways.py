@@ -15,6 +15,11 @@ PLAIN = {
         " (shown :n 18) (shown :n 26) (shown :n 34) (shown :n 42) (shown :n 50) (shown :n 0))))",
         "(2 10 18 26 34 42 50 0)",
     ),
+    "an integer shifted to the right may become any that is nearer to nothing": (
+        "(define (moved n by) (- (arithmetic-shift n by) 4611686018427387904))"
+        "(print (* 4 (moved 4611686018427387904 -62)) (* 4 (moved 4611686018427387904 0)))",
+        "-18446744073709551612 0",
+    ),
     "a keyword may be a float that every call gives": (
         "(define (halved x :part 0.5) (* x part)) (print (halved 2.0 :part 42.0))",
         "84.0",

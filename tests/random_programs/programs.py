@@ -83,7 +83,7 @@ def run_compiled(programs: Sequence[Program]) -> list[list[tn.Tensor]]:
                 apply(tn, pool, use)
         return pools
 
-    compiled = tn.compile(function)
+    compiled = tn.compile(function, fullgraph=True)
     for _ in range(2):
         pools = compiled([[tn.tensor(each) for each in program.inputs] for program in whole])
     return pools

@@ -333,6 +333,23 @@ def test_values_of_tensors_from_outside_are_not_frozen_into_the_program():
 
 
 @pytest.mark.filterwarnings("ignore:compile")
+def test_a_function_that_came_to_need_a_value_is_not_recorded_at_each_call():
+    needs, calls = [False], []
+
+    @tn.compile
+    def scaled(x):
+        calls.append(1)
+        return x * x.sum().item() if needs[0] else x * 2
+
+    scaled(tn.ones(3))
+    needs[0] = True
+    scaled(tn.ones(3))
+    calls.clear()
+    assert [scaled(tn.ones(3)).tolist() for _ in range(3)] == [[3, 3, 3]] * 3
+    assert len(calls) == 3
+
+
+@pytest.mark.filterwarnings("ignore:compile")
 def test_a_function_that_decides_by_a_value_runs_as_it_is_written():
     weight = tn.ones(2, requires_grad=True)
     count = tn.zeros(1)

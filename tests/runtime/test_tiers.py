@@ -73,6 +73,7 @@ def test_a_compiled_function_is_compiled_at_its_first_call_unless_it_is_tiny():
 
 def test_a_gpu_and_deterministic_results_keep_to_xla():
     assert decide(SMALL, 0, device="cuda").tier is Tier.XLA
+    assert decide(SMALL, 0, device="cuda", setting="numpy").tier is Tier.XLA
     assert decide(SMALL, 0, pinned=True).tier is Tier.XLA
 
 

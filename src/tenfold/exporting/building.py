@@ -253,7 +253,7 @@ class Builder:
         if self.returned is not None:
             return self.returned
         scope = self.scopes[0] if self.scopes else self.scope
-        unused_results = []
+        live_results = []
         nodes = [each for each in self.order if each not in self.nested]
         for referrer in gc.get_referrers(*nodes) if nodes else []:
             node = referrer.node if type(referrer) is Value and referrer.buffer is None else None
@@ -261,12 +261,12 @@ class Builder:
                 is_state = node.callee.random and referrer.index == len(node.callee.result_types) - 1
                 if not is_state:
                     place = (self.order.place(node), referrer.index)
-                    unused_results.append((place, scope.emitter.results[node, referrer.index]))
+                    live_results.append((place, scope.emitter.results[node, referrer.index]))
         for order, reference in self.by_hand:
             tensor = reference()
             if tensor is not None and tensor._value in scope.emitter.leaves:
-                unused_results.append(((order, 0), scope.emitter.leaves[tensor._value]))
-        unused = {place: each for place, each in unused_results if not list(each.uses)}
+                live_results.append(((order, 0), scope.emitter.leaves[tensor._value]))
+        unused = {place: each for place, each in live_results if not list(each.uses)}
         return [unused[place] for place in sorted(unused)]
 
     def _results(self) -> list[Any]:

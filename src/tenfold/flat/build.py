@@ -80,7 +80,7 @@ def axis(dim: int, rank: int) -> int:
 
 
 def axes(dims: int | Sequence[int] | None, rank: int) -> Ints:
-    """Distinct places counted from the front; None and () mean all, as in PyTorch's reductions."""
+    """Distinct dimensions counted from the front; None and () mean all, as in PyTorch's reductions."""
     if dims is None or (not isinstance(dims, int) and len(dims) == 0):
         return tuple(range(rank))
     places = tuple([axis(d, rank) for d in ((dims,) if isinstance(dims, int) else dims)])

@@ -336,14 +336,14 @@ def replay(
         values.update(zip(op.__dict__["results"], results, strict=True))
 
 
-def give_source(results: Sequence[Value], source: Any, ops: set[Op]) -> None:
-    """Give the new ops behind these values the source of the op that a rule made them for. `made` holds all
+def give_source(results: Sequence[Value], source: Any, known: set[Op]) -> None:
+    """Give the new ops behind these values the source of the op that a rule made them for. `known` holds all
     ops that were made before, and gets the new ones."""
     stack = [result.op for result in results]
     while stack:
         op = stack.pop()
-        if op is not None and op not in ops:
-            ops.add(op)
+        if op is not None and op not in known:
+            known.add(op)
             if op.source is None:
                 op.__dict__["source"] = source
             stack += [operand.op for operand in op.operands]

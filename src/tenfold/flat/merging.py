@@ -23,8 +23,8 @@ def another(op: str, source: Any, numbers: Sequence[Any], described: Described) 
     if isinstance(numbers[0], TensorType):  # of which other sizes are no difference
         k = next(
             i
-            for i, number in enumerate(numbers)
-            if (number.rank, number.dtype) != (numbers[0].rank, numbers[0].dtype)
+            for i, type in enumerate(numbers)
+            if (type.rank, type.dtype) != (numbers[0].rank, numbers[0].dtype)
         )
         what = "a result"
     else:

@@ -78,8 +78,10 @@ def pulled_back(
         second = gradients(plain.ops, plain.results, starts, plain.params)
         used = [each for each in starts if each is not None]
         arguments = [*given, *[ct for ct in cotangents if ct is not None]]
-        tangents = iter(_function([*plain.params, *used], second, plain.name).inline(arguments, whole=True))
-        return [None if each is None else next(tangents) for each in second]
+        second_order = iter(
+            _function([*plain.params, *used], second, plain.name).inline(arguments, whole=True)
+        )
+        return [None if each is None else next(second_order) for each in second]
 
     pulled = iter(Composite((*values, cotangent), plain, rule, elsewhere, None).results)
     return [None if each is None else next(pulled) for each in pulled_gradients]

@@ -77,11 +77,11 @@ def _inputs(args: Sequence[Any], mesh: DeviceMesh, placements: Any) -> tuple[lis
         raise ArgumentError(f"in_placements has {len(chosen)} entries for {len(args)} arguments")
     local_tensors: list[Tensor] = []
     placed: list[Sharding] = []
-    for argument, placements in zip(args, chosen, strict=True):
+    for argument, own in zip(args, chosen, strict=True):
         tensors: list[Tensor] = []
         tree.flatten(argument, is_tensor, tensors)
         local_tensors += tensors
-        placed += [sharding_by(mesh, _filled(placements, mesh), tensor.ndim) for tensor in tensors]
+        placed += [sharding_by(mesh, _filled(own, mesh), tensor.ndim) for tensor in tensors]
     if not local_tensors:
         raise ArgumentError("shard_map takes at least one tensor")
     return local_tensors, placed, tree.flatten(tuple(args), is_tensor, [])

@@ -202,7 +202,7 @@ class Writer:
         elif value in (float("inf"), float("-inf")):
             written = _INFINITIES[element][value < 0]
         else:
-            written = f"{value:e}"
+            written = f"{value:.9e}"
         written = written if size is None else f"dense<{written}>"
         return self._made(f"arith.constant {written} : {_vector(element, size)}", element, size)
 

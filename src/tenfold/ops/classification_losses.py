@@ -77,6 +77,7 @@ def _by_tiles(x, target):
     dim = _class_dim(x)
     if not tile_kernels.fits_likelihood(x, dim):
         return _plain_log_likelihood(x, target)
+    target = flat.clamp(target, 0, x.shape[dim] - 1)  # the kernel reads there before a check is heard
     picked, largest, log_total = tile_kernels.call_likelihood(x, target)
     return picked, flat.unsqueeze(largest, dim), flat.unsqueeze(log_total, dim)
 

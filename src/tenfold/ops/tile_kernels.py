@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.flat import TensorType, Value
@@ -124,7 +126,7 @@ def norm_gradient(
         k.store(sums, columns + program * (3 * width) + part * width, total, inside)
 
 
-LOWEST = -1e30
+LOWEST = float(np.finfo(np.float32).min)
 
 
 def _strips(k, width, body, carry):
@@ -150,15 +152,15 @@ def likelihood(k, x, target, picked, largest, log_total, *, width):
         now = most
         for part in parts:
             now = k.maximum(now, part)
-        total = total * k.exp(most - now)
+        finite = k.maximum(now, LOWEST)  # -inf less -inf is no number
+        total = total * k.exp(most - finite)
         for part in parts:
-            total = total + k.exp(part - now)
+            total = total + k.exp(part - finite)
         return now, total
 
-    lanes, totals = _strips(k, width, body, [k.full(LOWEST, STRIP), k.full(0.0, STRIP)])
+    lanes, totals = _strips(k, width, body, [k.full(float("-inf"), STRIP), k.full(0.0, STRIP)])
     most = k.max(lanes)
-    log = k.log(k.sum(totals * k.exp(lanes - most)))
-    most = k.where(most < LOWEST * 0.5, float("-inf"), most)  # all elements are
+    log = k.log(k.sum(totals * k.exp(lanes - k.maximum(most, LOWEST))))
     chosen = k.load(x, start + k.to_int32(k.load(target, row)))
     k.store(picked, row, chosen - most - log)
     k.store(largest, row, most)

@@ -116,9 +116,7 @@ class Unit(Emission):
     def declared(self, mentioned: set[str], own: set[str]) -> list[str]:
         """Declarations of what the file mentions and others define."""
         found = ["#pragma GCC visibility push(hidden)"]
-        for name in self.units.values():
-            if not self.is_main:
-                name = self.units[self.file]
+        for name in self.units.values() if self.is_main else [self.units[self.file]]:
             lines = [f"void setup_{name}(void);", f"void leave_{name}(void);"]
             found += [line for line in lines if line not in found]
         for declared in self.program.types.values():

@@ -111,7 +111,10 @@ def _shift(a: Interval, b: Interval) -> Interval:
     if b[1] > 62:
         return SMALLEST - 1, LARGEST + 1
     scale = 1 << max(b[1], 0)
-    return min(a[0] * scale, a[0]), max(a[1] * scale, a[1])
+    low, high = min(a[0] * scale, a[0]), max(a[1] * scale, a[1])
+    if b[0] < 0:  # to the right, towards 0 from above and -1 from below
+        low, high = (min(low, 0), high) if a[1] >= 0 else (low, max(high, -1))
+    return low, high
 
 
 Rule = Callable[..., Interval]

@@ -212,8 +212,6 @@ class Programs:
                 "arguments other than tensors must be hashable, since each value is compiled apart",
                 help="pass tensors for data, and numbers, strings or tuples for options",
             ).located("compile", capture()) from None
-        if variants is None and key in self.unrecorded:
-            return self.function(*args, **kwargs)
         variants = [] if variants is None else variants
         for i, recorded in enumerate(variants):
             result = recorded.run(given, tensor)
@@ -222,6 +220,8 @@ class Programs:
                     variants.insert(0, variants.pop(i))
                 break
         else:
+            if key in self.unrecorded:
+                return self.function(*args, **kwargs)
             try:
                 recorded, result = self._anew(key, args, kwargs, variants, given)
             except (ValueNeeded, UnknownSizes) as error:
@@ -247,8 +247,8 @@ class Programs:
         if not self.unrecorded:
             name = getattr(self.function, "__qualname__", type(self.function).__name__)
             warn(
-                f"compile: {name} is not one program, and runs as it is written: {reason}; compile it with "
-                "fullgraph=True to get an error instead"
+                f"compile: {name} is not one program, and runs as it is written: {reason}. Its Python code "
+                "ran twice in this call; compile it with fullgraph=True to get an error instead"
             )
         if len(self.unrecorded) >= MAX_SIGNATURES:
             self.unrecorded.clear()

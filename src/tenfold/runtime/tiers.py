@@ -72,10 +72,10 @@ def decide(
 ) -> Decision:
     """Where a program runs that was `seen` so often before. `hot` is one of a compiled function; `pinned`
     says that results must be the same to the bit, whenever it runs."""
-    if setting:
-        return Decision(Tier(setting), f"TENFOLD_TIER={setting}")
     if device != "cpu":
         return Decision(Tier.XLA, f"its data is on {device}")
+    if setting:
+        return Decision(Tier(setting), f"TENFOLD_TIER={setting}")
     if pinned:
         return Decision(Tier.XLA, "use_deterministic_algorithms keeps to one tier")
     if work.seconds <= SMALL:

@@ -117,17 +117,17 @@ class Program:
         for name in instruction.calls:
             inside = list(self.computations.get(name, {}).values())
             instruction.fused += [each.opcode for each in inside if each.opcode not in FREE]
-            instruction.flops += sum(each.flops or _inner_flops(each, inside) for each in inside)
+            by_name = {each.name: each for each in inside}
+            instruction.flops += sum(each.flops or _inner_flops(each, by_name) for each in inside)
             found = [line for each in inside for line in each.lines]
             instruction.lines = list(dict.fromkeys([*instruction.lines, *found]))
             if inside and inside[-1].opcode == "dynamic-update-slice":  # which writes a part, in place
-                update = {each.name: each for each in inside}.get(inside[-1].operands[1])
+                update = by_name.get(inside[-1].operands[1])
                 instruction.bytes -= 2 * instruction.size - 2 * (update.size if update else 0)
 
 
-def _inner_flops(instruction: Instruction, body: Sequence[Instruction]) -> float:
-    known = {each.name: each for each in body}
-    return flops(instruction, [known[operand] for operand in instruction.operands if operand in known])
+def _inner_flops(instruction: Instruction, body: dict[str, Instruction]) -> float:
+    return flops(instruction, [body[operand] for operand in instruction.operands if operand in body])
 
 
 def flops(instruction: Instruction, operands: Sequence[Instruction]) -> float:

@@ -103,3 +103,11 @@ def test_stages_of_different_structures_are_refused():
         PipelineStage([nn.Linear(4, 8)] * 2, mesh)(tn.ones(2, 4))
     with pytest.raises(tn.ShapeError, match="cannot be split into 3 microbatches"):
         ScheduleGPipe(PipelineStage([nn.Linear(4, 4)] * 2, mesh), 3).step(tn.ones(4, 4))
+
+
+@pytest.mark.parametrize("schedule", [ScheduleGPipe, Schedule1F1B])
+def test_a_batch_that_microbatches_do_not_divide_is_refused(schedule):
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("pipe",))
+    pipeline = PipelineStage([nn.Linear(4, 4)] * 2, mesh)
+    with pytest.raises(tn.ShapeError, match="a batch of 10 cannot be split into 4 microbatches"):
+        schedule(pipeline, 4, loss_of).step(tn.ones(10, 4), target=tn.ones(10, 4))

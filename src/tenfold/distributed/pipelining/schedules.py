@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenfold.base.errors import ArgumentError, located
+from tenfold.base.errors import ArgumentError, ShapeError, located
 from tenfold.distributed.pipelining.stages import PipelineStage
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
@@ -32,6 +32,10 @@ class _Schedule:
     def step(self, x: Tensor, *, target: Tensor | None = None, losses: list[Tensor] | None = None) -> Tensor:
         """The results for a batch. With a target, the loss of each microbatch is put into `losses`, and its
         gradient is added to the parameters'; `scale_grads` divides them by the number of microbatches."""
+        if x.shape[0] % self.n_microbatches:
+            raise ShapeError(
+                f"a batch of {x.shape[0]} cannot be split into {self.n_microbatches} microbatches of one size"
+            )
         if target is None:
             return self.stage(x, self.n_microbatches)
         if self.loss_fn is None:

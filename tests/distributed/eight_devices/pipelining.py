@@ -111,3 +111,25 @@ def test_a_batch_that_microbatches_do_not_divide_is_refused(schedule):
     pipeline = PipelineStage([nn.Linear(4, 4)] * 2, mesh)
     with pytest.raises(tn.ShapeError, match="a batch of 10 cannot be split into 4 microbatches"):
         schedule(pipeline, 4, loss_of).step(tn.ones(10, 4), target=tn.ones(10, 4))
+
+
+class DividedByNorm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH, bias=False)
+
+    def forward(self, x):
+        return self.linear(x) / x.norm()
+
+
+@pytest.mark.parametrize("schedule", [ScheduleGPipe, Schedule1F1B])
+def test_idle_steps_leave_gradients_finite(schedule):
+    _, x, y = made()
+    blocks = [DividedByNorm() for _ in range(2)]
+    microbatches = zip(x.chunk(4), y.chunk(4), strict=True)
+    total = sum(loss_of(nn.Sequential(*blocks)(mine), theirs) for mine, theirs in microbatches)
+    (total / 4).backward()
+    pipeline, on_mesh = pipeline_of(blocks, (2,))
+    schedule(pipeline, 4, loss_of).step(on_mesh(x), target=on_mesh(y))
+    slopes = np.stack([block.linear.weight.grad.numpy() for block in blocks])
+    np.testing.assert_allclose(pipeline.stages.linear.weight.grad.numpy(), slopes, atol=1e-6)

@@ -106,7 +106,8 @@ class PipelineStage(Module):
                 )
             return permute_tensor(result, onward, axis), result
 
-        none = aten("zeros_like")(microbatches[:1])
-        entering = aten("cat")([microbatches, *[none] * (count - 1)])
-        _, results = scan(step, none[0], entering)
+        # Idle steps compute too. On zeros a stage may divide by 0, and its gradient, 0 · NaN, would be NaN.
+        filler = microbatches[:1]
+        entering = aten("cat")([microbatches, *[filler] * (count - 1)])
+        _, results = scan(step, filler[0], entering)
         return aten("where")(is_last, results[count - 1 :], 0)

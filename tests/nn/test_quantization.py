@@ -15,14 +15,14 @@ WEIGHTS = [0.3 * RANDOM.randn(*shape).astype("float32") for shape in ((8, 16), (
 DATA = RANDOM.uniform(-1, 1, (32, 5, 16)).astype("float32")
 
 
-def converted(t, q, config):
-    """A small network, quantized by what it saw of the data."""
+def converted(t, q, config, factor=1):
+    """A small network, its weights times a factor, quantized by what it saw of the data."""
     bounded = t.nn.Tanh if config == "default_qconfig" else t.nn.Sigmoid
     layers = t.nn.Linear(16, 8), t.nn.ReLU(), t.nn.Dropout(), t.nn.Linear(8, 4), bounded()
     model = q.QuantWrapper(t.nn.Sequential(*layers))
     with t.no_grad():
         for parameter, value in zip(model.parameters(), WEIGHTS):
-            parameter.copy_(t.tensor(value))
+            parameter.copy_(t.tensor(factor * value))
     model.eval()
     model.qconfig = getattr(q, config)
     prepared = q.prepare(model)
@@ -53,3 +53,23 @@ def test_stubs_pass_everything_on_until_then():
 def test_observers_that_are_not_there_are_refused():
     with pytest.raises(tn.UnsupportedError, match="histogram"):
         quantization.get_default_qconfig("x86")
+
+
+@pytest.mark.parametrize("config", ["default_qconfig", "default_per_channel_qconfig"])
+def test_a_loaded_state_gives_the_saved_models_numbers(config):
+    saved, loaded = (converted(tn, quantization, config, factor) for factor in (1, -2))
+    x = tn.tensor(DATA[0])
+    expected = saved(x).numpy()
+    assert not np.array_equal(loaded(x).numpy(), expected)
+    loaded.load_state_dict(saved.state_dict())
+    np.testing.assert_array_equal(loaded(x).numpy(), expected)
+    weight = saved.module[0].weight().dequantize().numpy()
+    np.testing.assert_array_equal(loaded.module[0].weight().dequantize().numpy(), weight)
+
+
+def test_a_state_without_the_weight_is_refused():
+    model = converted(tn, quantization, "default_qconfig")
+    state = model.state_dict()
+    del state["module.0._weight"]
+    with pytest.raises(RuntimeError, match="Missing key.*module.0._weight"):
+        model.load_state_dict(state)

@@ -224,35 +224,44 @@ class QuantizedLinear(Module):
         self, weight: QuantizedTensor, bias: Tensor | None, scale: float, zero_point: int, dtype: Any
     ):
         super().__init__()
-        self._weight, self._bias = weight, bias
-        self.scale, self.zero_point, self.dtype = scale, zero_point, dtype
+        self._is_per_channel = weight.qscheme() == per_channel_affine
+        if self._is_per_channel and (axis := weight.q_per_channel_axis()) != 0:
+            raise UnsupportedError(
+                f"the weight of a quantized Linear has no scales along dimension {axis}",
+                help="observe the weight with ch_axis=0, one scale for each output",
+            )
+        if self._is_per_channel:
+            scales, zeros = weight.q_per_channel_scales(), weight.q_per_channel_zero_points()
+        else:
+            scales = from_numpy(np.full(1, weight.q_scale()))
+            zeros = from_numpy(np.full(1, weight.q_zero_point(), np.int64))
+        self.register_buffer("scale", from_numpy(np.array(scale, np.float32)))
+        self.register_buffer("zero_point", from_numpy(np.array(zero_point, np.int64)))
+        self.register_buffer("_weight", weight.int_repr())
+        self.register_buffer("_weight_scales", scales)
+        self.register_buffer("_weight_zero_points", zeros)
+        self._bias, self.dtype = bias, dtype
 
     def weight(self) -> QuantizedTensor:
-        return self._weight
+        if self._is_per_channel:
+            return QuantizedTensor(self._weight, self._weight_scales, self._weight_zero_points, 0)
+        return QuantizedTensor(self._weight, self._weight_scales.item(), self._weight_zero_points.item())
 
     def bias(self) -> Tensor | None:
         return self._bias
 
     def forward(self, x: QuantizedTensor) -> QuantizedTensor:
-        scales, zeros = self._weight_parameters()
+        scale, zero_point = self.scale.item(), self.zero_point.item()
         inputs = x.int_repr().double() - x.q_zero_point()
-        weights = self._weight.int_repr().double() - zeros.reshape((-1, 1))
+        weights = self._weight.double() - self._weight_zero_points.reshape((-1, 1))
         total = inputs @ weights.T
-        factor = scales.float() * x.q_scale()
+        factor = self._weight_scales.float() * x.q_scale()
         if self._bias is not None:
             total = total + (self._bias.detach() / factor).round()
-        steps = (total.float() * (factor / self.scale)).round() + self.zero_point
+        steps = (total.float() * (factor / scale)).round() + zero_point
         low, high = self.dtype.bounds
         integers = steps.clamp(low, high).to(self.dtype.storage)
-        return QuantizedTensor(integers, self.scale, self.zero_point)
-
-    def _weight_parameters(self) -> tuple[Tensor, Tensor]:
-        if self._weight.qscheme() == per_channel_affine:
-            return self._weight.q_per_channel_scales(), self._weight.q_per_channel_zero_points()
-        return (
-            from_numpy(np.full(1, self._weight.q_scale())),
-            from_numpy(np.full(1, self._weight.q_zero_point(), np.int64)),
-        )
+        return QuantizedTensor(integers, scale, zero_point)
 
 
 # From one to the other

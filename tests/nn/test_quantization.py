@@ -73,3 +73,71 @@ def test_a_state_without_the_weight_is_refused():
     del state["module.0._weight"]
     with pytest.raises(RuntimeError, match="Missing key.*module.0._weight"):
         model.load_state_dict(state)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2])
+def test_an_observer_of_channels_gives_pytorchs_scales(axis):
+    pairs = []
+    for t, q in ((tn, quantization), (torch, torch.ao.quantization)):
+        observer = q.PerChannelMinMaxObserver(ch_axis=axis)
+        observer(t.tensor(DATA))
+        pairs.append(observer.calculate_qparams())
+    for result, expected in zip(*pairs):
+        np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-6)
+
+
+def test_channels_along_a_dimension_that_is_not_there_are_refused():
+    with pytest.raises(IndexError, match="ch_axis 2 is out of range for 2 dimensions"):
+        quantization.PerChannelMinMaxObserver(ch_axis=2)(tn.ones(2, 3))
+
+
+def test_scales_for_each_input_of_a_linear_layer_are_refused():
+    observer = quantization.PerChannelMinMaxObserver.with_args(dtype=tn.qint8, ch_axis=-1)
+    model = quantization.QuantWrapper(tn.nn.Linear(3, 2))
+    model.qconfig = quantization.QConfig(quantization.default_observer, observer)
+    prepared = quantization.prepare(model)
+    prepared(tn.ones(1, 3))
+    with pytest.raises(tn.UnsupportedError, match="no scales along dimension 1"):
+        quantization.convert(prepared)
+
+
+def test_unknown_options_are_refused():
+    model = tn.nn.Sequential(tn.nn.Linear(2, 2))
+    for call in (
+        quantization.MinMaxObserver,
+        quantization.PerChannelMinMaxObserver,
+        lambda **options: quantization.prepare(model, **options),
+        lambda **options: quantization.convert(model, **options),
+    ):
+        with pytest.raises(TypeError, match="nonsense"):
+            call(nonsense=3)
+
+
+def test_options_that_are_not_there_are_refused():
+    model = tn.nn.Sequential(tn.nn.Linear(2, 2))
+    with pytest.raises(tn.UnsupportedError, match="mapping"):
+        quantization.convert(model, mapping={tn.nn.Linear: tn.nn.Identity})
+    with pytest.raises(tn.UnsupportedError, match="allow_list"):
+        quantization.prepare(model, allow_list=set())
+    with pytest.raises(tn.UnsupportedError, match="is_dynamic"):
+        quantization.MinMaxObserver(is_dynamic=True)
+
+
+@pytest.mark.parametrize("layer", [quantization.FloatFunctional(), tn.nn.Conv2d(3, 2, 1)])
+def test_layers_without_a_quantized_form_are_refused(layer):
+    model = quantization.QuantWrapper(tn.nn.Sequential(layer))
+    quantization.prepare(model)
+    model.qconfig = quantization.default_qconfig
+    for change in (quantization.prepare, quantization.convert):
+        with pytest.raises(tn.UnsupportedError, match=f"{type(layer).__name__} has .* at 'module.0'"):
+            change(model)
+
+
+@pytest.mark.parametrize("remove", [True, False])
+def test_convert_removes_the_qconfig_as_pytorch_does(remove):
+    for t, q in ((tn, quantization), (torch, torch.ao.quantization)):
+        model = q.QuantWrapper(t.nn.Linear(3, 2)).eval()
+        model.qconfig = q.default_qconfig
+        prepared = q.prepare(model)
+        prepared(t.ones(1, 3))
+        assert hasattr(q.convert(prepared, remove_qconfig=remove), "qconfig") != remove

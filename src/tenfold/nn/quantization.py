@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tenfold.base.errors import UnsupportedError, located
+from tenfold.base.errors import IndexOutOfRange, UnsupportedError, located
 from tenfold.base.quantized_dtypes import (
     per_channel_affine,
     per_channel_symmetric,
@@ -23,6 +23,7 @@ from tenfold.base.quantized_dtypes import (
     quint8,
 )
 from tenfold.nn.activation import ReLU, Sigmoid, Tanh
+from tenfold.nn.convolution import _ConvNd
 from tenfold.nn.dropout import Dropout
 from tenfold.nn.linear import Identity, Linear
 from tenfold.nn.module import Module
@@ -45,9 +46,11 @@ class MinMaxObserver(Module):
 
     def __init__(
         self, dtype: Any = quint8, qscheme: Any = per_tensor_affine, reduce_range: bool = False,
-        quant_min: int | None = None, quant_max: int | None = None, eps: float = _EPS, **options: Any,
+        quant_min: int | None = None, quant_max: int | None = None, factory_kwargs: Any = None,
+        eps: float = _EPS, is_dynamic: bool = False,
     ):  # fmt: skip
         super().__init__()
+        _refuse_options(factory_kwargs=factory_kwargs, is_dynamic=is_dynamic)
         low, high = dtype.bounds
         if reduce_range:
             low, high = low // 2, high // 2
@@ -96,7 +99,9 @@ class PerChannelMinMaxObserver(MinMaxObserver):
         self.ch_axis = ch_axis
 
     def _extremes(self, x: Tensor) -> tuple[np.ndarray, np.ndarray]:
-        rest = tuple([axis for axis in range(x.ndim) if axis != self.ch_axis])
+        if not -x.ndim <= self.ch_axis < x.ndim:
+            raise IndexOutOfRange(f"ch_axis {self.ch_axis} is out of range for {x.ndim} dimensions")
+        rest = tuple([axis for axis in range(x.ndim) if axis != self.ch_axis % x.ndim])
         return x.amin(rest).numpy(), x.amax(rest).numpy()
 
 
@@ -267,15 +272,45 @@ class QuantizedLinear(Module):
 # From one to the other
 
 _OBSERVED = (QuantStub, Linear)
+_REFUSED = (FloatFunctional, _ConvNd)
 
 
 @located
-def prepare(model: Module, inplace: bool = False, **options: Any) -> Module:
+def prepare(
+    model: Module, inplace: bool = False, allow_list: Any = None, observer_non_leaf_module_list: Any = None,
+    prepare_custom_config_dict: Any = None,
+) -> Module:  # fmt: skip
     """A model whose stubs and linear layers observe their results, by the `qconfig` of the layer or of what
     it lies in."""
+    _refuse_options(
+        allow_list=allow_list,
+        observer_non_leaf_module_list=observer_non_leaf_module_list,
+        prepare_custom_config_dict=prepare_custom_config_dict,
+    )
+    _refuse_layers(model, None)
     model = model if inplace else copy.deepcopy(model)
     _observe(model, None)
     return model
+
+
+def _refuse_options(**options: Any) -> None:
+    """Refuse the options of PyTorch that are not there, unless they ask for nothing."""
+    for name, value in options.items():
+        if value not in (None, False, {}):
+            raise UnsupportedError(f"quantization has no option {name}", help=f"leave {name} out")
+
+
+def _refuse_layers(module: Module, inherited: QConfig | None, path: str = "") -> None:
+    """Refuse a model with layers that a `qconfig` covers and that do not compute with integers."""
+    qconfig = getattr(module, "qconfig", inherited)
+    if qconfig is not None and isinstance(module, _REFUSED):
+        name = type(module).__name__
+        raise UnsupportedError(
+            f"{name} has no quantized form" + (f": the model has one at {path!r}" if path else ""),
+            help=f"set qconfig = None on the {name} and keep it outside of QuantStub and DeQuantStub",
+        )
+    for name, child in module.named_children():
+        _refuse_layers(child, qconfig, f"{path}.{name}" if path else name)
 
 
 def _observe(module: Module, inherited: QConfig | None) -> None:
@@ -290,13 +325,32 @@ def _observe(module: Module, inherited: QConfig | None) -> None:
 
 
 @located
-def convert(module: Module, mapping: Any = None, inplace: bool = False, **options: Any) -> Module:
+def convert(
+    module: Module, mapping: Any = None, inplace: bool = False, remove_qconfig: bool = True,
+    is_reference: bool = False, convert_custom_config_dict: Any = None,
+    use_precomputed_fake_quant: bool = False,
+) -> Module:  # fmt: skip
     """The model with the prepared layers on integers, by what their observers saw."""
+    _refuse_options(
+        mapping=mapping,
+        is_reference=is_reference,
+        convert_custom_config_dict=convert_custom_config_dict,
+        use_precomputed_fake_quant=use_precomputed_fake_quant,
+    )
+    _refuse_layers(module, None)
     module = module if inplace else copy.deepcopy(module)
+    _convert_children(module)
+    if remove_qconfig:
+        for layer in module.modules():
+            vars(layer).pop("qconfig", None)
+    return module
+
+
+def _convert_children(module: Module) -> None:
     for name, child in list(module.named_children()):
         if name != "activation_post_process":
-            setattr(module, name, _converted(convert(child, mapping, inplace=True)))
-    return module
+            _convert_children(child)
+            setattr(module, name, _converted(child))
 
 
 def _converted(layer: Any) -> Module:
@@ -321,7 +375,7 @@ def _converted(layer: Any) -> Module:
     steps, zeros = weights.calculate_qparams()
     held = layer.weight.detach()
     if isinstance(weights, PerChannelMinMaxObserver):
-        weight = quantize_per_channel(held, steps, zeros, weights.ch_axis, weights.dtype)
+        weight = quantize_per_channel(held, steps, zeros, weights.ch_axis % held.ndim, weights.dtype)
     else:
         weight = quantize_per_tensor(held, steps, zeros, weights.dtype)
     return QuantizedLinear(weight, layer.bias, float(scale.item()), int(zero_point.item()), observer.dtype)
@@ -332,6 +386,7 @@ def quantize(
     model: Module, run_fn: Callable[..., Any], run_args: Any, mapping: Any = None, inplace: bool = False
 ) -> Module:
     """Prepare a model, run it on data by `run_fn(model, *run_args)`, and convert it."""
+    _refuse_options(mapping=mapping)
     model = prepare(model.eval() if inplace else copy.deepcopy(model).eval(), inplace=True)
     run_fn(model, *run_args)
-    return convert(model, mapping, inplace=True)
+    return convert(model, inplace=True)

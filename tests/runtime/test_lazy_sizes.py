@@ -119,3 +119,17 @@ def test_random_numbers_are_those_of_the_true_size():
     for size, own in zip((20, 25, 31, 18, 32), expected, strict=True):
         tn.manual_seed(size)
         np.testing.assert_array_equal((tn.rand(size, 2) * 2).numpy(), own)
+
+
+def test_a_number_beyond_32_bits_that_follows_from_a_size_stays_exact():
+    for size in (50000, 50001, 50002, 50003):
+        share = tn.ones(size, dtype=tn.float64).sum() / (size * size)
+        assert share.item() == size / (size * size)
+
+
+def test_numbers_that_are_no_sizes_may_change():
+    x = tn.ones(2, 2, 3, 3, 3, 3)
+    for dim in (2, 3, 4, 5):
+        assert x.flip(dim).cumsum(dim).max().item() == 3
+    for size in (10, 12, 9, 13, 14, 15, 8, 7):
+        assert tn.ones(size).chunk(3)[-1].sum().item() == torch.ones(size).chunk(3)[-1].sum().item()

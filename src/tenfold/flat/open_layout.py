@@ -135,12 +135,20 @@ class Sizes:
             return constant(number, SIZE)
         found = self.scalars.get(number)
         if found is None:
-            formula = self.formula(number)
-            if max(map(abs, interval(formula, self.ranges))) >= LIMIT:
-                raise UnsupportedError("a number that follows from open sizes does not fit 32 bits")
-            value = formula.follow(self.scalars.__getitem__, _apply)
-            found = self.scalars[number] = constant(value, SIZE) if isinstance(value, int) else value
+            found = self.scalars[number] = self._computed(self.formula(number))
         return found
+
+    def _computed(self, formula: Formula) -> Value:
+        """A formula's value as an i32."""
+        if self._largest(formula) >= LIMIT:
+            raise UnsupportedError("a number that follows from open sizes does not fit 32 bits")
+        value = formula.follow(self.scalars.__getitem__, _apply)
+        return constant(value, SIZE) if isinstance(value, int) else value
+
+    def _largest(self, formula: Formula) -> int:
+        """The largest magnitude of a formula and of all its parts."""
+        parts = [self._largest(part) for part in formula.parts if isinstance(part, Formula)]
+        return max(*map(abs, interval(formula, self.ranges)), *parts)
 
     def number(self, number: Any, dtype: DType) -> Value:
         """A number in any dtype; of floats also a reciprocal, a root or a part of a whole number."""
@@ -158,8 +166,7 @@ class Sizes:
         return number.values
 
     def _float(self, form: str, formula: Formula, dtype: DType) -> Value:
-        whole = formula.follow(self.scalars.__getitem__, _apply)
-        wide = convert(constant(whole, SIZE) if isinstance(whole, int) else whole, float64)
+        wide = convert(self._computed(formula), float64)
         if form.startswith("/"):
             wide = div(wide, int(form[1:]))
         elif form == "1/sqrt":

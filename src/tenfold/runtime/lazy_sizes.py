@@ -234,6 +234,10 @@ class Family:
             except UnsupportedError as error:
                 reason = reason or error
                 continue
+            except (TypeError, LookupError, AttributeError) as error:
+                # A number that is no size, such as a dimension or how many parts there are, changed as well.
+                reason = reason or UnsupportedError(f"a number that changes cannot be open: {error}")
+                continue
             self.programs = [program, *self.programs][:MAX_PROGRAMS]
             return
         assert reason is not None

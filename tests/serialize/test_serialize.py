@@ -316,7 +316,7 @@ def test_data_that_holds_itself_is_saved_and_data_that_is_too_deep_is_refused():
 
 
 def test_nothing_can_be_saved_while_a_function_is_recorded():
-    @tn.compile
+    @tn.compile(fullgraph=True)
     def f(x):
         tn.save(x, io.BytesIO())
         return x

@@ -88,8 +88,7 @@ def test_a_cache_that_grows_by_cat_is_right():
 
 
 def test_a_new_process_takes_few_executables_for_a_cache_that_grows():
-    """In a process of its own: what else refers to tensors there decides which memory may be written over,
-    and another choice is another program."""
+    """In a process that has run many other programs there may be more of them."""
     code = """
 import tenfold as tn
 from tenfold.runtime.executables import counting_compiles

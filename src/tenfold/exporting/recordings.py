@@ -85,16 +85,10 @@ class Recordings:
             again = record(tensors[0])
             holders.append(_outside(again))
             writes.append(again.outside_writes)
-        made = [
-            i for i, several in enumerate(zip(*holders)) if any(each is not several[0] for each in several)
-        ]
+        made = _differing(holders)
         self._require_outputs(whole)
         filled = self._filled(whole, [len(stand_ins) + i for i in made])
-        inside = {
-            len(self.first.returned) + i
-            for i, several in enumerate(zip(*writes))
-            if any(each is not several[0] for each in several)
-        }
+        inside = {len(self.first.returned) + i for i in _differing(writes)}
         if any(node.path for node in whole[0].nodes):  # a program with gradients stays as it is
             inside = set()
         self.outputs = [i for i in range(len(whole[0].outputs)) if i not in inside]
@@ -204,6 +198,11 @@ class Recordings:
             formula = formulas.find(extent) if isinstance(extent, Open) else None
             extents.append(formula.text(names) if formula else "?" if isinstance(extent, Open) else extent)
         return SymbolicType(type.dtype, extents)
+
+
+def _differing(rows: Sequence[Sequence[object]]) -> list[int]:
+    """The places where the rows do not all hold the same object."""
+    return [i for i, column in enumerate(zip(*rows)) if any(each is not column[0] for each in column)]
 
 
 def _outside(recording: Recording) -> list[Any]:

@@ -291,6 +291,7 @@ def test_one_call_trains(tn: Bridge, saved: bytes) -> None:
     tn.tn_module_free(module)
 
 
+@pytest.mark.filterwarnings("ignore:.*batchmean")
 @pytest.mark.parametrize(
     ("name", "input", "target"),
     [

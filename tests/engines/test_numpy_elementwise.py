@@ -42,7 +42,7 @@ def domain(name: str, random: np.random.Generator) -> list[np.ndarray]:
         random.uniform(-20, 20, quarter),
         random.uniform(-100, 100, quarter),
     ]
-    x = np.concatenate([bits, *parts]).astype(np.float32)
+    x = np.concatenate([bits, *(part.astype(np.float32) for part in parts)])
     return [x, random.permutation(x)]
 
 

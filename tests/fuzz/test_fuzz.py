@@ -11,6 +11,7 @@ from tests.fuzz import __main__ as driver
 from tests.fuzz import inputs
 
 
+@pytest.mark.filterwarnings("ignore:compilation cache. ignoring")
 @pytest.mark.parametrize("name", ["pt", "safetensors", "mlir", "stablehlo", "purple", "cache"])
 def test_a_few_hostile_inputs_are_refused_by_errors_of_ours(name, monkeypatch, tmp_path):
     monkeypatch.setenv("TENFOLD_CACHE_DIR", str(tmp_path))

@@ -121,6 +121,7 @@ def test_backward_hooks_see_and_replace_gradients():
     assert [each[0] for each in same(scenario)] == ["pre", "second", "first"]
 
 
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")
 def test_a_backward_hook_without_gradients_of_inputs_is_given_none():
     def scenario(xp, note):
         linear = xp.nn.Linear(1, 1, bias=False)

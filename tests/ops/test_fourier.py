@@ -59,6 +59,7 @@ GRADIENTS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:(The length of signal is shorter|A window was not provided)")
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients_are_pytorchs(name):
     array = signal(5, 6, dtype=np.complex128)

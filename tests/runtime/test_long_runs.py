@@ -5,25 +5,15 @@ import gc
 import pytest
 
 import tenfold as tn
-from tenfold.base.bounded import Bounded
+from tenfold.base.bounded import Generations
 from tenfold.base.dtypes import float32
 from tenfold.engines.numpy import programs as plans
 from tenfold.flat import ir
 from tenfold.flat.ir import TensorType
 from tenfold.mlir import stablehlo
-from tenfold.ops import table
 from tenfold.runtime import executables, runs
 from tenfold.runtime.background import background
 from tenfold.tensor import dispatch
-
-
-def test_what_is_remembered_has_a_bound():
-    known = Bounded(10)
-    for i in range(100):
-        assert known.get(i, lambda i=i: str(i)) == str(i)
-        assert known.get(0, lambda: "again") == "0"  # used at each round, so it stays
-    assert len(known) == 10
-    assert known.get(99, lambda: "again") == "99" and known.get(50, lambda: "again") == "again"
 
 
 def test_types_that_nothing_refers_to_are_forgotten_and_others_stay_themselves(monkeypatch):
@@ -41,8 +31,8 @@ def test_types_that_nothing_refers_to_are_forgotten_and_others_stay_themselves(m
 def test_many_programs_leave_no_more_objects_than_the_caps_allow(monkeypatch):
     monkeypatch.setenv("TENFOLD_CACHE_DIR", "")
     monkeypatch.setattr(executables, "MAX_EXECUTABLES", 4)
-    for module in (table, dispatch):
-        monkeypatch.setattr(module, "MEMORY", 8)
+    monkeypatch.setattr(Generations, "bound", 8)
+    monkeypatch.setattr(dispatch, "BOUND", 8)
     monkeypatch.setattr(stablehlo, "EMITTED", 5)
 
     def count(sizes: range) -> int:
@@ -58,8 +48,8 @@ def test_many_programs_leave_no_more_objects_than_the_caps_allow(monkeypatch):
 
 
 def test_programs_that_run_once_leave_no_more_objects_than_the_caps_allow(monkeypatch):
-    for module in (table, dispatch):
-        monkeypatch.setattr(module, "MEMORY", 8)
+    monkeypatch.setattr(Generations, "bound", 8)
+    monkeypatch.setattr(dispatch, "BOUND", 8)
     monkeypatch.setattr(runs, "KEPT", 8)
     for memo in (runs._works, plans._plans):
         monkeypatch.setattr(memo, "bound", 8)

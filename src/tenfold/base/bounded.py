@@ -1,9 +1,10 @@
-"""A memo with a bound: a long run meets ever new shapes."""
+"""Memos with a bound: a long run meets ever new shapes."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -33,3 +34,27 @@ class Bounded:
 
     def __len__(self) -> int:
         return len(self._results)
+
+
+class Generations(dict[Any, Any]):
+    """A memo for hot paths: `get` is a dict's own. When it is full, its entries become the older generation,
+    in which `older` finds them; those that nobody asks for until it is full again are forgotten."""
+
+    bound = BOUND
+    _older: Mapping[Any, Any] = MappingProxyType({})
+
+    def older(self, key: Hashable) -> Any:
+        """What the older generation has under a key, which is thereby kept; None if it has nothing."""
+        result = self._older.get(key)
+        return None if result is None else self.keep(key, result)
+
+    def keep(self, key: Hashable, result: Any) -> Any:
+        """Remember a result, and give it back, or what another thread has remembered meanwhile."""
+        if len(self) >= self.bound:
+            self._older = dict(self)
+            super().clear()
+        return self.setdefault(key, result)
+
+    def clear(self) -> None:
+        super().clear()
+        self._older = {}

@@ -4,8 +4,9 @@ function with a name. Both are interned, so that a node's callee is compared and
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tenfold import flat
 from tenfold.base.bounded import Bounded
@@ -39,7 +40,7 @@ class Callee:
         self.backward: dict[Any, Any] = {}  # memo of trace/gradient.py
         self.plans: dict[Any, Any] = {}  # memo of engines/numpy/programs.py
         self.small: Any = None  # memo of runtime/small.py
-        self.skeleton: Skeleton | None = None  # memo of trace/skeleton.py
+        self.skeleton: tuple[Skeleton, tuple[int, ...]] | None = None  # memo of trace/skeleton.py
 
     @property
     def qualified(self) -> str:
@@ -129,23 +130,19 @@ class Program(Callee):
 programs = Bounded(2048)  # by what they were made from
 
 
-class Skeleton(NamedTuple):
-    """A callee but for its whole numbers: callees that differ in those alone share the `id`."""
+class Skeleton:
+    """What callees have in common that differ in whole numbers alone. They share the object, which lives as
+    long as one of them, or a program that is known by it."""
 
-    id: int
-    numbers: tuple[int, ...]
-
-
-class _Skeletons:
-    def __init__(self) -> None:
-        self._ids = Bounded(2048)
-        self._next = itertools.count(1)
-
-    def of(self, parts: tuple[Any, ...], numbers: tuple[int, ...]) -> Skeleton:
-        return Skeleton(self._ids.get(parts, lambda: next(self._next)), numbers)
+    __slots__ = ("__weakref__",)
 
 
-skeletons = _Skeletons()
+_skeletons: weakref.WeakValueDictionary[Any, Skeleton] = weakref.WeakValueDictionary()
+
+
+def skeleton_of_parts(parts: tuple[Any, ...]) -> Skeleton:
+    """The skeleton of the callees that these parts describe."""
+    return _skeletons.setdefault(parts, Skeleton())
 
 
 def reach(function: flat.Function) -> tuple[int, ...]:

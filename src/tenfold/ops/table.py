@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from tenfold import flat
 from tenfold.base import dtypes
+from tenfold.base.bounded import Generations
 from tenfold.base.errors import TenfoldError
 from tenfold.ops.callee import OpCall
 from tenfold.ops.promote import Promotion
@@ -38,8 +39,7 @@ LATE = {int: flat.TensorType(dtypes.int64, ()), float: flat.TensorType(dtypes.fl
 LATE_NAMES = {"index", "diagonal"}
 
 
-# How many signatures a row remembers.
-MEMORY = 2048
+UNABLE = object()
 
 
 class _Slot:
@@ -174,7 +174,7 @@ class Row(Facts):
             self.module = next((m for prefix, m in MODULES.items() if self.name.startswith(prefix)), None)
         self.home = ""  # the module that declares it
         self.alias_of: str | None = None
-        self.calls: dict[Any, Any] = {}  # of OpCalls; None for loose ones that cannot be
+        self.calls = Generations()  # of OpCalls; `UNABLE` for loose ones that cannot be
         self._schema: Schema | None = None
 
     @property
@@ -204,22 +204,10 @@ class Row(Facts):
     def call(self, types: tuple[flat.TensorType, ...], arguments: tuple) -> OpCall:
         """The signature for these input types and arguments (tensors in them are SLOTs), memoised."""
         key = _key(types, arguments)
-        found = self.calls.get(key)
-        if found is None:
-            found = self.calls.setdefault(key, self._infer(types, arguments))
-            if len(self.calls) > MEMORY:
-                self._forget()
-        return found
-
-    def _forget(self) -> None:
-        """Drop the older half of what is remembered: a loop over numbers must not fill the memory."""
-        known = list(self.calls)  # another thread may add to them meanwhile
-        loose = [key for key in known if key[0] == "loose"]
-        exact = [key for key in known if key[0] != "loose"]
-        # One loose call serves a loop over numbers.
-        several = loose if len(loose) > len(exact) else exact
-        for key in several[: len(several) // 2]:
-            self.calls.pop(key, None)
+        call = self.calls.get(key)
+        if call is None:
+            call = self.calls.older(key) or self.calls.keep(key, self._infer(types, arguments))
+        return call
 
     def _infer(
         self, types: tuple[flat.TensorType, ...], arguments: tuple, late: Sequence[flat.TensorType] = ()
@@ -266,14 +254,15 @@ class Row(Facts):
     ) -> OpCall | None:
         """The signature whose numbers of these types are inputs; None if the lowering must know them."""
         key = ("loose", *_key(types, arguments))
-        if key not in self.calls:
-            found: OpCall | None = None
+        call = self.calls.get(key) or self.calls.older(key)
+        if call is None:
+            call = UNABLE
             with contextlib.suppress(ArithmeticError, AttributeError, LookupError, TypeError, TenfoldError):
                 # Whatever it raises, what it does with the number is for numbers of Python's alone.
-                found = self._infer(types, arguments, [LATE[each] for each in late])
-                found._loose = (found, ())
-            self.calls[key] = found
-        return self.calls[key]
+                call = self._infer(types, arguments, [LATE[each] for each in late])
+                call._loose = (call, ())
+            call = self.calls.keep(key, call)
+        return None if call is UNABLE else call
 
     def _late(
         self, types: tuple[flat.TensorType, ...], arguments: tuple

@@ -15,6 +15,7 @@ import numpy as np
 
 from tenfold import tensor
 from tenfold.base import devices, dtypes
+from tenfold.base.bounded import BOUND
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, TenfoldError, UnsupportedError
 from tenfold.base.source import capture
@@ -23,7 +24,7 @@ from tenfold.engines import xla
 from tenfold.flat.strides import FORMATS, contiguous
 from tenfold.ops.callee import OpCall
 from tenfold.ops.resolve import Resolver
-from tenfold.ops.table import LISTENERS, MEMORY, TABLE, Row, exact, find
+from tenfold.ops.table import LISTENERS, TABLE, Row, exact, find
 from tenfold.runtime import evaluate
 from tenfold.runtime.cutting import SHORT, is_due
 from tenfold.tensor import Tensor, generators, leaf, memory_formats, sized, symbolic
@@ -343,7 +344,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         if key is not None and _plans[rows[index]].quick:
             node = result._value.node
             if node is not None and node.inputs == inputs and len(inputs) < 3:
-                if len(quick) > MEMORY:
+                if len(quick) > BOUND:
                     quick.clear()
                 quick[key] = node.callee
         if out is None:

@@ -13,12 +13,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tenfold.base import dtypes
+from tenfold.base.bounded import BOUND
 from tenfold.base.errors import ArgumentError, BadIndex, DTypeError, IndexOutOfRange, TenfoldError
 from tenfold.base.source import capture
 from tenfold.base.warning import warn
 from tenfold.flat.data_ops import array
 from tenfold.ops.numbers import number_in
-from tenfold.ops.table import MEMORY, OpCall, Row, find
+from tenfold.ops.table import OpCall, Row, find
 from tenfold.tensor import Tensor, leaf, views
 from tenfold.tensor.dispatch import function, invoke
 from tenfold.tensor.interchange import as_array
@@ -211,7 +212,7 @@ def _view(row: Row, x: Tensor, arguments: tuple[Any, ...], where: Any) -> Tensor
         and isinstance(node.callee, OpCall)
         and node.callee.row is row
     ):
-        if len(_seen) > MEMORY:
+        if len(_seen) > BOUND:
             _seen.clear()
         _seen[row, x._value.type, arguments] = node.callee
     return view

@@ -8,7 +8,7 @@ from typing import Any
 
 from tenfold.base.errors import UnsupportedError
 from tenfold.flat.ir import TensorType
-from tenfold.ops.callee import Callee, OpCall, Skeleton, skeletons
+from tenfold.ops.callee import Callee, OpCall, Skeleton, skeleton_of_parts
 from tenfold.trace.collect import Trace
 from tenfold.trace.gradient import GradientNode, GradientProgram
 from tenfold.trace.graph import Node, Value
@@ -27,11 +27,11 @@ def skeleton_of(trace: Trace) -> tuple[tuple[Any, ...], list[int]]:
         numbers += shape
     place = 0
     for node in trace.nodes:
-        skeleton = node.callee.skeleton
-        if skeleton is None:
-            skeleton = node.callee.skeleton = _skeleton(node.callee)
-        key[place] = skeleton.id
-        numbers += skeleton.numbers
+        callee = node.callee
+        if callee.skeleton is None:
+            callee.skeleton = _skeleton(callee)
+        key[place], own = callee.skeleton
+        numbers += own
         place += 1 + len(node.inputs) + len(node.path)
     for i in range(place, len(trace.key)):
         if isinstance(key[i], TensorType):  # of a leaf, which is told above
@@ -39,16 +39,17 @@ def skeleton_of(trace: Trace) -> tuple[tuple[Any, ...], list[int]]:
     return tuple(key), numbers
 
 
-def _skeleton(callee: Callee) -> Skeleton:
+def _skeleton(callee: Callee) -> tuple[Skeleton, Numbers]:
+    """The skeleton of a callee, and its numbers."""
     results = tuple([(result_type.dtype, result_type.rank) for result_type in callee.result_types])
     if isinstance(callee, OpCall):
         numbers: list[int] = []
         arguments = _emptied(callee.arguments, numbers)
         types = tuple([(each.dtype, each.rank) for each in callee.types])
-        return skeletons.of((callee.row, types, arguments, results), tuple(numbers))
+        return skeleton_of_parts((callee.row, types, arguments, results)), tuple(numbers)
     if isinstance(callee, GradientProgram):
-        return skeletons.of(("gradient", callee.wiring.key, results), ())
-    return skeletons.of(("program", callee.id), ())
+        return skeleton_of_parts(("gradient", callee.wiring.key, results)), ()
+    return skeleton_of_parts(("program", callee.id)), ()
 
 
 def _emptied(argument: Any, numbers: list[int]) -> Any:

@@ -1,0 +1,36 @@
+"""Memos with a bound."""
+
+from __future__ import annotations
+
+from tenfold.base.bounded import Bounded, Generations
+
+
+def test_the_least_recently_used_result_goes():
+    memo = Bounded(10)
+    for i in range(100):
+        assert memo.get(i, lambda i=i: str(i)) == str(i)
+        assert memo.get(0, lambda: "again") == "0"  # used in each round, so it stays
+    assert len(memo) == 10
+    assert memo.get(99, lambda: "again") == "99"
+    assert memo.get(50, lambda: "again") == "again"
+
+
+def test_what_is_asked_for_outlives_any_number_of_others():
+    memo = Generations()
+    memo.keep("hot", "result")
+    for i in range(10 * Generations.bound):
+        memo.keep(i, str(i))
+        if i % 1000 == 0:
+            assert (memo.get("hot") or memo.older("hot")) == "result"
+    assert len(memo) <= Generations.bound
+    assert memo.get(0) is None
+    assert memo.older(0) is None
+
+
+def test_nothing_is_left_after_clear():
+    memo = Generations()
+    for i in range(Generations.bound + 1):
+        memo.keep(i, str(i))
+    memo.clear()
+    assert memo.get(0) is None
+    assert memo.older(0) is None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 
 import jaxlib.version
 import numpy as np
@@ -255,3 +257,22 @@ def test_a_number_is_read_when_the_run_that_computes_it_has_ended():
     assert xla.number(Late(), dtypes.int32, CPU) == 7
     memory.value = -12345
     assert xla.pointer(Late()) == ctypes.addressof(memory) and memory.value == 7
+
+
+def test_a_call_leaves_nothing_behind(monkeypatch):
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    value = Value(TensorType(dtypes.float32, (3,)))
+    executable = xla.compile(stablehlo.emit(Function([value], [value + value])), CPU)
+    buffer = xla.put(np.ones(3, np.float32), CPU)
+    executable([buffer])
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.take_snapshot()
+        for _ in range(500):
+            executable([buffer])[0].block_until_ready()
+        changes = tracemalloc.take_snapshot().compare_to(before, "filename")
+        own = [change for change in changes if change.traceback[0].filename != tracemalloc.__file__]
+        assert sum(change.count_diff for change in own) < 50
+    finally:
+        tracemalloc.stop()

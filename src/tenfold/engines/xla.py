@@ -85,6 +85,14 @@ def jaxlib() -> SimpleNamespace:
     )
 
 
+def _forgo_tracebacks() -> None:
+    """Keep jaxlib from noting the Python frames of each call, which costs time, and memory that nobody but
+    JAX's own hook in the garbage collector gives back. JAX shows them to its users: beside it they stay."""
+    switch = getattr(jaxlib()._jax, "set_tracebacks_enabled", None)
+    if switch is not None:
+        switch("jax" in sys.modules)
+
+
 class Client:
     """A platform (cpu or cuda) of XLA's, with its devices."""
 
@@ -406,6 +414,7 @@ class Executable:
 
     def __init__(self, loaded: Any, makers: Sequence[Any]):
         _alive.add(self)
+        _forgo_tracebacks()
         self.loaded = loaded
         self.start = loaded.execute_sharded
         self.makers = makers

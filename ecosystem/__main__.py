@@ -2,8 +2,8 @@
 
 Into build/ecosystem/venv, an environment without PyTorch, go the packages of packages.txt without their
 dependencies, and what they need besides PyTorch. Each program of `programs/` runs there by
-`tenfold run --as-torch`, and beside it on the PyTorch of this environment; then their numbers are
-compared."""
+`tenfold run --as-torch`, and beside it on the PyTorch of this environment, twice in one process on each: from
+the first line, and warm. Then their numbers are compared."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from rich.table import Table
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build" / "ecosystem"
 SITE = BUILD / "venv" / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+SECONDS = ("seconds", "PyTorch's", "warm", "PyTorch's warm")
 STAGES = ("imports", "builds", "trains", "generates", "saves, loads")
 # How far numbers may differ, and whether by the largest of all of their kind.
 TOLERANCE = {"output": 1e-5, "gradient": 1e-4, "tokens": 0.0}
@@ -43,7 +44,7 @@ RUNS = [
     *[Run(f"transformers {kind}", "transformers_models", [kind]) for kind in ("gpt2", "llama", "bert")],
     Run("transformers Trainer, pipeline", "transformers_trainer"),
     *[Run(f"timm {kind}", "timm_models", [kind]) for kind in TIMM.split()],
-    Run("timm, 52 architectures", "timm_architectures"),
+    *[Run(f"timm, architectures {part} of 4", "timm_architectures", [part]) for part in "1234"],
     Run("PyTorch's examples, nanoGPT", "pytorch_examples"),
     Run("vit-pytorch, einops", "vit_and_einops"),
     Run("peft LoRA", "peft_lora"),
@@ -83,12 +84,12 @@ def prepare() -> None:
             (others / each.name).symlink_to(each)
 
 
-def execute(run: Run, engine: str) -> tuple[dict, dict[str, np.ndarray], float]:
-    """What a program reported, its numbers, and the seconds from its first line to its last."""
+def execute(run: Run, engine: str) -> tuple[dict, dict[str, np.ndarray]]:
+    """What a program reported, and its numbers."""
     out = BUILD / "results" / engine / run.name.replace(" ", "-").replace(",", "")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    program = [str(HERE / "programs" / f"{run.program}.py"), *run.arguments]
+    program = [str(HERE / "twice.py"), str(HERE / "programs" / f"{run.program}.py"), *run.arguments]
     if engine == "tenfold":
         command = [
             str(BUILD / "venv" / "bin" / "python"),
@@ -103,49 +104,51 @@ def execute(run: Run, engine: str) -> tuple[dict, dict[str, np.ndarray], float]:
     else:
         launch = ["-m", "torch.distributed.run", "--nproc-per-node", str(run.processes)]
         command = [sys.executable, "-W", "ignore", *(launch if run.processes > 1 else [])]
-        command += [str(HERE / "on_pytorch.py")]
         paths = [HERE, BUILD / "for-pytorch"]
-    environment = {**os.environ, "ECOSYSTEM_OUT": str(out), "PYTHONPATH": os.pathsep.join(map(str, paths)),
+    environment = {**os.environ, "ECOSYSTEM_OUT": str(out), "ECOSYSTEM_ENGINE": engine,
+                   "ECOSYSTEM_START": str(time.time()), "PYTHONPATH": os.pathsep.join(map(str, paths)),
                    "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}  # fmt: skip
-    start = time.perf_counter()
     with open(out / "log.txt", "w", encoding="utf-8") as log:
         subprocess.run([*command, *program], env=environment, cwd=out, stdout=log, stderr=log, check=False)
-    seconds = time.perf_counter() - start
     report = out / "results.json"
     results = json.loads(report.read_text()) if report.exists() else {"stages": {"imports": "did not start"}}
     arrays = out / "arrays.npz"
-    return results, dict(np.load(arrays)) if arrays.exists() else {}, seconds
+    return results, dict(np.load(arrays)) if arrays.exists() else {}
+
+
+def group(name: str) -> str:
+    """The kind of a number and the model or program that it belongs to, where a run has several."""
+    return name.partition("/")[0] + name.rpartition(": ")[0]
 
 
 def difference(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> str:
     """ "equal", or the first number that differs by more than its kind may."""
     largest: dict[str, float] = {}
     for name, expected in theirs.items():
-        kind = name.partition("/")[0]
         size = float(np.abs(expected).max()) if expected.size else 0.0
-        largest[kind] = max(largest.get(kind, 0.0), size)
+        largest[group(name)] = max(largest.get(group(name), 0.0), size)
     for name, expected in theirs.items():
         kind = name.partition("/")[0]
         if name not in ours or ours[name].shape != expected.shape:
             return f"{name}: missing, or of another shape"
-        apart = (
-            float(np.abs(ours[name].astype(float) - expected.astype(float)).max()) if expected.size else 0.0
-        )
-        scale = max(1.0, largest[kind]) if kind == "output" else largest[kind]
-        if apart > TOLERANCE[kind] * scale:
+        if not expected.size:
+            continue
+        apart = float(np.abs(ours[name].astype(float) - expected.astype(float)).max())
+        scale = max(1.0, largest[group(name)]) if kind == "output" else largest[group(name)]
+        if not apart <= TOLERANCE[kind] * scale:  # so that NaN differs
             return f"{name}: {apart:.1e}"
     return "equal"
 
 
 def main(only: list[str]) -> int:
     prepare()
-    table = Table("program", *STAGES, "compared with PyTorch", "seconds", "PyTorch's", box=None)
+    table = Table("program", *STAGES, "compared with PyTorch", *SECONDS, box=None)
     failed = 0
     for run in RUNS:
         if only and not any(word in run.name for word in only):
             continue
-        ours, arrays, seconds = execute(run, "tenfold")
-        theirs, expected, reference = execute(run, "pytorch")
+        ours, arrays = execute(run, "tenfold")
+        theirs, expected = execute(run, "pytorch")
         stages = [ours["stages"].get(each, "") for each in STAGES]
         if any(isinstance(each, str) for each in theirs["stages"].values()):
             verdict = "PyTorch's run failed"
@@ -153,8 +156,9 @@ def main(only: list[str]) -> int:
             verdict = difference(arrays, expected)
         failed += verdict != "equal" or any(isinstance(each, str) and each for each in stages)
         shown = ["yes" if each is True else str(each)[:60] or "-" for each in stages]
-        table.add_row(run.name, *shown, verdict, f"{seconds:.0f}", f"{reference:.0f}")
-        print(run.name, dict(zip(STAGES, shown)), verdict, flush=True)
+        seconds = [f"{report.get(which, 0):.2f}" for which in ("first", "warm") for report in (ours, theirs)]
+        table.add_row(run.name, *shown, verdict, *seconds)
+        print(run.name, dict(zip(STAGES, shown)), verdict, dict(zip(SECONDS, seconds)), flush=True)
     Console(width=200).print(table)
     return 1 if failed else 0
 

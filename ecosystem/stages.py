@@ -13,15 +13,28 @@ from typing import Any
 
 import numpy as np
 
-_results: dict[str, Any] = {"stages": {}, "seconds": {}}
+_results: dict[str, Any] = {"stages": {}, "first": 0.0, "warm": 0.0}
 _arrays: dict[str, np.ndarray] = {}
 _random = np.random.RandomState(0)
+_run = ["first"]
+
+
+def run_again() -> None:
+    """Note when the first run of a program ended; the second, in this process, draws the same numbers."""
+    _results["first"] = time.time() - float(os.environ["ECOSYSTEM_START"])
+    _run[0] = "second"
+    _random.seed(0)
+
+
+def finish(seconds: float) -> None:
+    """Report how long the second run took."""
+    _results["warm"] = seconds
+    _write()
 
 
 @contextlib.contextmanager
 def stage(name: str) -> Iterator[None]:
     """A part of the program; if it fails the rest is not run."""
-    start = time.perf_counter()
     try:
         yield
     except BaseException as error:
@@ -32,14 +45,15 @@ def stage(name: str) -> Iterator[None]:
         _write()
         raise SystemExit(1) from error
     _results["stages"][name] = True
-    _results["seconds"][name] = time.perf_counter() - start
     _write()
 
 
 def compare(name: str, value: Any, kind: str = "output") -> None:
     """Numbers that must agree: an "output" to 1e-5, a "gradient" to 1e-4 of the largest, "tokens" exactly."""
-    detached = value.detach().float() if hasattr(value, "detach") and kind != "tokens" else value
-    _arrays[f"{kind}/{name}"] = np.asarray(detached.numpy() if hasattr(detached, "numpy") else detached)
+    if hasattr(value, "detach"):
+        value = value.detach() if kind == "tokens" else value.detach().float()
+    array = value.numpy() if hasattr(value, "numpy") else value
+    _arrays[f"{kind}/{_run[0]} run, {name}"] = np.asarray(array)
 
 
 def gradients(module: Any, prefix: str = "") -> None:

@@ -33,6 +33,28 @@ CALLS = {
         *[t.ones(2, 3, 6)] * 3, [0], [0], [0], [2], 0
     ),
     "the functions of torch._C._nn": lambda t: t._C._nn.gelu(t.arange(4.0)),
+    "a pooling of torch._C._nn": lambda t: t._C._nn.avg_pool2d(t.arange(16.0).reshape(1, 1, 4, 4), [2, 2]),
+    "a whole number as a tensor": lambda t: t.ops.prim.NumToTensor.Scalar(3),
+    "a real number as a tensor": lambda t: t.ops.prim.NumToTensor.Scalar(1.5),
+    "a truth as a tensor": lambda t: t.ops.prim.NumToTensor.Scalar(True),
+    "numbers for a dtype and a memory format": lambda t: t.ops.aten._to_copy(
+        t.ones(2, 3), dtype=7, layout=0, non_blocking=False, memory_format=0
+    ),
+    "a number for the dtype of a fill": lambda t: t.ops.aten.full(
+        [2], 3, dtype=4, layout=0, pin_memory=False
+    ),
+    "a loss's gradient of one sample": lambda t: t.ops.aten.nll_loss_backward(
+        t.tensor(2.0), t.arange(4.0), t.tensor(2), None, 1, -100, t.tensor(1.0)
+    ),
+    "a weighted loss's gradient of one sample": lambda t: t.ops.aten.nll_loss_backward(
+        t.tensor(2.0), t.arange(4.0), t.tensor(2), t.arange(4.0), 2, -100, t.tensor(2.0)
+    ),
+    "as_strided after a slice and a transpose": lambda t: t.ops.aten.as_strided(
+        t.arange(24.0).reshape(4, 6)[1:, 2:].t(), (2, 3), (6, 2), 8
+    ),
+    "a mask of two dimensions beside nothing": lambda t: t.ops.aten.index_put(
+        t.zeros(2, 3, 2), (None, t.tensor([[True, False], [False, True], [True, True]])), t.arange(4.0)
+    ),
 }
 
 

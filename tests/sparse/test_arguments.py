@@ -130,3 +130,24 @@ def test_a_compressed_operand_does_not_change_the_layout_of_a_target():
     target.mul_(csr(tn))
     assert target.layout == tn.sparse_coo
     assert target.to_dense().tolist() == [[0, 0, 4], [16, 0, 25]]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_older_types_make_sparse_tensors_of_their_dtype():
+    for t in (tn, torch):
+        made = t.sparse.FloatTensor(t.tensor([[0, 1], [2, 0]]), t.tensor([3.0, 4.0]), t.Size([2, 3]))
+        assert made.to_dense().tolist() == [[0, 0, 3], [4, 0, 0]] and made.dtype is t.float32
+        assert t.sparse.LongTensor(2, 3).to_dense().tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert isinstance(tn.eye(2).to_sparse(), tn.sparse.FloatTensor)
+    assert not isinstance(tn.eye(2), tn.sparse.FloatTensor)
+
+
+def test_indices_go_from_coordinates_to_rows_and_back():
+    for out_int32 in (False, True):
+        results = []
+        for t in (tn, torch):
+            rows = t._convert_indices_from_coo_to_csr(t.tensor([0, 0, 1, 3]), 5, out_int32=out_int32)
+            columns = t.tensor([1, 2, 0, 3]).to(rows.dtype)
+            back = t._convert_indices_from_csr_to_coo(rows, columns, out_int32=out_int32, transpose=True)
+            results.append((rows.tolist(), back.tolist(), str(back.dtype).rpartition(".")[2]))
+        assert results[0] == results[1]

@@ -36,6 +36,8 @@ DISTRIBUTIONS = """
 
 # Modules that lie elsewhere here than in PyTorch.
 ELSEWHERE = {
+    "functorch": "tenfold.compat.private.functorch",
+    "torch.__future__": "tenfold.compat.private.future",
     "torch._C": "tenfold.compat.private.c_extension",
     "torch._C._nn": "tenfold.compat.private.c_extension",
     "torch._dynamo": "tenfold.compat.private.dynamo",
@@ -169,8 +171,6 @@ def _ours(name: str) -> str | None:
     module of ours so. None if it lies in a module that is not ours."""
     if name in ELSEWHERE:
         return ELSEWHERE[name]
-    if name == "functorch":
-        return "tenfold.func"
     parent, _, last = name.rpartition(".")
     inside = "tenfold" if parent == "torch" else sys.modules[parent].__name__
     if inside.partition(".")[0] != "tenfold":

@@ -5,12 +5,13 @@ from typing import Any
 
 from tenfold import data
 from tenfold.base.errors import unknown_name
+from tenfold.tensor.swapping import swap_tensors
 from tenfold.utils import _pytree, checkpoint, hooks
 
 # `import tenfold.utils.data` and `from tenfold.utils.data import DataLoader` find the one module there is.
 sys.modules["tenfold.utils.data"] = data
 
-__all__ = ["_pytree", "checkpoint", "data", "hooks"]
+__all__ = ["_pytree", "checkpoint", "data", "hooks", "swap_tensors"]
 
 
 def __getattr__(name: str) -> Any:

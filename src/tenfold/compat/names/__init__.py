@@ -51,7 +51,10 @@ INPLACE = [name + "_" for name in with_form("function_")] + ["detach_", "resize_
 FOREACH = [f"_foreach_{name}{form}" for name in with_form("foreach") for form in ("", "_")]
 FOREACH += ["_foreach_clone", "_foreach_copy_", "_foreach_max", "_foreach_norm", "_foreach_zero_"]
 
-SPARSE = ("sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor")
+SPARSE = """
+    sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor
+    _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo
+""".split()  # noqa: SIM905
 
 MODULE_OF = {
     **dict.fromkeys(AUTOCAST, "amp.autocast_mode"),

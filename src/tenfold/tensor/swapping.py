@@ -1,0 +1,32 @@
+"""`swap_tensors`: two tensors change places, so that whoever holds one of them has the other."""
+
+from __future__ import annotations
+
+import weakref
+
+from tenfold.base.errors import ArgumentError, TraceError, located
+from tenfold.tensor.tensor import Tensor
+from tenfold.trace.context import context
+
+_FIELDS = ("__class__", "__dict__", "_alias", "_leaf", "_shelf", "_value", "_writes")
+
+
+@located
+def swap_tensors(t1: Tensor, t2: Tensor) -> None:
+    """Exchange everything that two tensors are: class, attributes, values, memory and gradients."""
+    for each in (t1, t2):
+        if not isinstance(each, Tensor):
+            raise ArgumentError(f"takes tensors, not {type(each).__name__}")
+    if context.recorder is not None:
+        raise TraceError(
+            "a compiled function cannot swap tensors", help="swap them before the function is called"
+        )
+    for field in _FIELDS:
+        first, second = getattr(t1, field), getattr(t2, field)
+        setattr(t1, field, second)
+        setattr(t2, field, first)
+    for each in (t1, t2):
+        if each._leaf is not None:
+            each._leaf.leaf = weakref.ref(each)
+        if each._alias is not None and each._alias.base.owner is not None and not each._alias.is_view:
+            each._alias.base.owner = weakref.ref(each)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.distributed.conftest import HERE
 
-SLOW = {"checkpoints", "costs", "modules", "pipelining", "shard_map", "training"}
+SLOW = {"checkpoints", "costs", "modules", "pipelining", "shard_map", "training", "uneven"}
 
 
 def _tests():

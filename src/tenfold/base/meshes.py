@@ -95,26 +95,37 @@ class Sharding:
         """Into how many parts each dimension is split."""
         return tuple([math.prod([axis.size for axis in axes or ()]) for axes in self.dims])
 
-    def shard_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of the part that each device has."""
+    def is_even(self, shape: Sequence[int]) -> bool:
+        """Whether all devices have parts of one shape."""
+        return not any(extent % parts for extent, parts in zip(shape, self.parts, strict=True))
+
+    def check_even(self, shape: Sequence[int]) -> None:
         for dim, (extent, parts) in enumerate(zip(shape, self.parts, strict=True)):
             if extent % parts:
                 raise ShapeError(
                     f"dimension {dim} of size {extent} cannot be split evenly over {parts} devices",
                     help="shard another dimension, pad this one, or replicate the tensor",
                 )
-        return tuple([extent // parts for extent, parts in zip(shape, self.parts, strict=True)])
+
+    def shard_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of the memory that each device has for its part. Where the devices do not divide a
+        dimension, the first ones fill it, and the others have padding."""
+        return tuple([-(-extent // parts) for extent, parts in zip(shape, self.parts, strict=True)])
+
+    def padded(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of an array with the devices' padding."""
+        return tuple([extent * n for extent, n in zip(self.shard_shape(shape), self.parts, strict=True)])
 
     def index(self, shape: Sequence[int], position: int) -> tuple[slice, ...]:
-        """Which part of an array the device at a position of the mesh has."""
-        part = self.shard_shape(shape)
-        found = []
-        for axes, extent in zip(self.dims, part, strict=True):
+        """Which part of an array the device at a position of the mesh has, without padding: as
+        `torch.chunk` splits it. The last devices may have none."""
+        bounds = []
+        for axes, extent, whole in zip(self.dims, self.shard_shape(shape), shape, strict=True):
             place = 0
             for axis in axes or ():
                 place = place * axis.size + self.mesh.coordinate(position, axis)
-            found.append(slice(place * extent, (place + 1) * extent))
-        return tuple(found)
+            bounds.append(slice(min(place * extent, whole), min((place + 1) * extent, whole)))
+        return tuple(bounds)
 
     def tiles(self) -> tuple[list[int], list[int]]:
         """XLA's form of it: the number of tiles in each dimension, with one more that counts replicas; and

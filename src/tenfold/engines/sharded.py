@@ -18,7 +18,6 @@ from tenfold.base.errors import DeviceError, EngineError
 from tenfold.base.meshes import Mesh, Partitioned, Sharding, from_tiles
 from tenfold.engines import xla
 from tenfold.engines.agreement import Program
-from tenfold.flat.ir import TensorType
 from tenfold.flat.sharding import ShardingConstraint
 from tenfold.mlir import stablehlo
 from tenfold.mlir.interrupts import aside
@@ -82,7 +81,7 @@ def _placed(sharding: Sharding) -> Any:
 
 
 class _Aval:
-    """What jaxlib asks about an array over several devices."""
+    """What jaxlib asks about an array over several devices: its `shape` is with padding, `whole` without."""
 
     weak_type = False
     vma = frozenset[Any]()
@@ -90,8 +89,9 @@ class _Aval:
     sharded = True
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype, sharding: Any):
-        self.shape, self.dtype, self.sharding = shape, dtype, sharding
-        self.ndim, self.size = len(shape), math.prod(shape)
+        self.whole, self.dtype, self.sharding = shape, dtype, sharding
+        self.shape = sharding.sharding.padded(shape)
+        self.ndim, self.size = len(shape), math.prod(self.shape)
 
 
 def sharding_of(buffer: Any) -> Sharding:
@@ -118,8 +118,11 @@ def put(array: np.ndarray, sharding: Sharding) -> Any:
 def assembled(parts: Sequence[np.ndarray], shape: tuple[int, ...], sharding: Sharding) -> Any:
     """An array of the parts that this process's devices have, in the order of the mesh."""
     j = xla.jaxlib()
-    local = [device for _, device in _local(sharding.mesh)]
-    buffers = [xla.put_on(np.asarray(part), device) for part, device in zip(parts, local, strict=True)]
+    local, extents = [device for _, device in _local(sharding.mesh)], sharding.shard_shape(shape)
+    buffers = [
+        xla.put_on(_filled_up(np.asarray(part), extents), device)
+        for part, device in zip(parts, local, strict=True)
+    ]
     placed = _placed(sharding)
     dtype = np.asarray(parts[0]).dtype
     try:
@@ -128,6 +131,13 @@ def assembled(parts: Sequence[np.ndarray], shape: tuple[int, ...], sharding: Sha
         )
     except Exception as error:
         raise xla.translate(error) from None
+
+
+def _filled_up(part: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """A part with zeros at its ends where it is smaller than the memory for it."""
+    if part.shape == shape:
+        return part
+    return np.pad(part, [(0, extent - own) for extent, own in zip(shape, part.shape, strict=True)])
 
 
 def around(buffer: Any, shape: tuple[int, ...], sharding: Sharding) -> Any:
@@ -141,18 +151,26 @@ def own_part(buffer: Any) -> Any:
     """What this process's only device of the mesh has of an array, as a buffer of that device, which shares
     its memory."""
     ((_, device),) = _local(sharding_of(buffer).mesh)
-    shape = sharding_of(buffer).shard_shape(buffer.aval.shape)
+    shape = sharding_of(buffer).shard_shape(buffer.aval.whole)
     return xla.around(buffer._arrays[0], shape, buffer.aval.dtype, device)
 
 
 def parts_of(buffer: Any) -> list[np.ndarray]:
-    """What this process's devices have of an array, in the order of the mesh."""
-    return [array._single_device_array_to_np_array_did_copy()[0] for array in buffer._arrays]
+    """What this process's devices have of an array, in the order of the mesh, without padding."""
+    parts = [array._single_device_array_to_np_array_did_copy()[0] for array in buffer._arrays]
+    sharding, shape = sharding_of(buffer), buffer.aval.whole
+    if sharding.is_even(shape):
+        return parts
+    indices = [sharding.index(shape, position) for position in local_positions(sharding.mesh)]
+    return [
+        part[tuple([slice(bounds.stop - bounds.start) for bounds in index])]
+        for part, index in zip(parts, indices, strict=True)
+    ]
 
 
 def fetch(buffer: Any) -> np.ndarray:
     """All of an array, from its parts."""
-    sharding, shape = sharding_of(buffer), buffer.aval.shape
+    sharding, shape = sharding_of(buffer), buffer.aval.whole
     try:
         parts = parts_of(buffer)
     except Exception as error:
@@ -161,7 +179,7 @@ def fetch(buffer: Any) -> np.ndarray:
         return parts[0]
     positions = local_positions(sharding.mesh)
     if len(positions) < sharding.mesh.size:
-        there = {str(sharding.index(shape, i)) for i in positions}
+        there = {str(sharding.index(sharding.parts, i)) for i in positions}
         if len(there) < math.prod(sharding.parts):
             raise EngineError(
                 "part of this tensor lies in other processes",
@@ -175,7 +193,7 @@ def fetch(buffer: Any) -> np.ndarray:
 
 def copy(buffer: Any) -> Any:
     """The same data in memory of its own, sharded as it is."""
-    return assembled(parts_of(buffer), buffer.aval.shape, sharding_of(buffer))
+    return assembled(parts_of(buffer), buffer.aval.whole, sharding_of(buffer))
 
 
 def bytes_here(buffer: Any) -> list[int]:
@@ -191,10 +209,10 @@ class Executable(xla.Executable):
 
     __slots__ = ("exchange", "shardings")
 
-    def __init__(self, loaded: Any, results: Sequence[TensorType], place: Partitioned, exchange: Any = None):
-        self.shardings = _result_shardings(loaded, results, place)
+    def __init__(self, loaded: Any, module: stablehlo.Module, place: Partitioned, exchange: Any = None):
+        self.shardings = _result_shardings(loaded, module, place)
         handler, makers = xla.jaxlib().handler, []
-        for type, sharding in zip(results, self.shardings, strict=True):
+        for type, sharding in zip(module.results, self.shardings, strict=True):
             placed = _placed(sharding)
             makers.append(handler(_Aval(type.shape, type.dtype.numpy, placed), placed, committed=True))
         super().__init__(loaded, makers)
@@ -209,14 +227,14 @@ class Executable(xla.Executable):
             raise xla.cluster.translate(error) from None
 
 
-def _result_shardings(loaded: Any, results: Sequence[TensorType], place: Partitioned) -> list[Sharding]:
+def _result_shardings(loaded: Any, module: stablehlo.Module, place: Partitioned) -> list[Sharding]:
     """How XLA shards the results: as it is told, where that is said in full. (Over an axis of one device, a
     tensor that is split and one that is replicated look alike to XLA.)"""
-    xc, mesh = xla.jaxlib().xc, place.mesh
+    xc, mesh, results = xla.jaxlib().xc, place.mesh, module.results
     given = loaded.get_output_shardings() or [None] * len(results)
     found: list[Sharding] = []
     for i, (proto, type) in enumerate(zip(given, results, strict=True)):
-        told = place.results[i] if i < len(place.results) else None  # not of checks' verdict
+        told = module.placed[i]
         if told is not None and told.whole is None and None not in told.dims:
             found.append(told)
             continue
@@ -271,7 +289,7 @@ def compile(module: stablehlo.Module, place: Partitioned) -> Executable:
         (loaded,) = aside(run)
     except Exception as error:
         raise xla.translate(error) from None
-    return Executable(loaded, module.results, place, exchange_of(loaded, module, mesh))
+    return Executable(loaded, module, place, exchange_of(loaded, module, mesh))
 
 
 def deserialize(data: bytes, module: stablehlo.Module, place: Partitioned) -> Executable:
@@ -282,7 +300,7 @@ def deserialize(data: bytes, module: stablehlo.Module, place: Partitioned) -> Ex
         loaded = xla.client(mesh.platform).client.deserialize_executable(data, devices, options)
     except Exception as error:
         raise xla.translate(error) from None
-    return Executable(loaded, module.results, place)
+    return Executable(loaded, module, place)
 
 
 def _options(module: stablehlo.Module, mesh: Mesh) -> Any:

@@ -100,6 +100,7 @@ def _filled(placements: Placements, mesh: DeviceMesh) -> Sequence[Placement]:
 
 def _part(tensor: Tensor, placed: Sharding) -> Value:
     """What stands for the part of a tensor that one device has."""
+    placed.check_even(tensor.shape)
     shape = placed.shard_shape(tensor.shape)
     part = Value(TensorType(tensor.dtype, shape), MeshDevice(placed.mesh))
     part.source = tensor.current().made_at

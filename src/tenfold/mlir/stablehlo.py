@@ -29,6 +29,7 @@ from tenfold.flat import data_ops as movement
 from tenfold.flat import elementwise, indexed, structured, windows
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.sharding import ShardingConstraint
+from tenfold.flat.uneven import evened
 from tenfold.mlir import collectives, triton
 from tenfold.mlir.attributes import attribute_text
 from tenfold.mlir.interrupts import once, pass_on, uninterrupted
@@ -54,7 +55,8 @@ _lock = forkable(threading.RLock())
 class Module:
     """A StableHLO module, and the types of its results. `checks` are run-time checks, whose joined verdict is
     its last result, if any; `calls`, one for each function that the engine must know by name. `small` says
-    that it computes with small arrays alone; `reduced`, how many elements its largest reduction takes."""
+    that it computes with small arrays alone; `reduced`, how many elements its largest reduction takes;
+    `placed`, how each result lies on a mesh, as far as the module says so."""
 
     def __init__(
         self,
@@ -64,6 +66,7 @@ class Module:
         calls: Sequence[structured.CustomCall] = (),
         small: bool = False,
         reduced: int = 0,
+        placed: Sequence[Sharding | None] = (),
     ):
         self.small = small
         self.reduced = reduced
@@ -71,6 +74,7 @@ class Module:
         self.results = tuple(results)
         self.checks = tuple(checks)
         self.calls = tuple(calls)
+        self.placed = tuple(placed)
 
     def text(self, locations: bool = False, whole: bool = False) -> str:
         """The module as text; of long constants only their types, unless `whole`."""
@@ -234,11 +238,17 @@ class _Emitter:
     ) -> Module:
         ir = self.b.ir
         module = ir.Module.create()
-        inputs = [self.type(param.type) for param in function.params]
         result_types = [result.type for result in function.results]
+        if layout is not None:
+            function, layout = evened(function, layout)
+            params, given = function.params, function.results
+            donated = {i: j for i, j in donated.items() if params[i].type is given[j].type}
+        inputs = [self.type(param.type) for param in function.params]
+        padded_types = [result.type for result in function.results]
         if any(type(op) is structured.Check for op in function.ops):
             result_types.append(TensorType(int32, ()))
-        outputs = [self.type(result_type) for result_type in result_types]
+            padded_types.append(TensorType(int32, ()))
+        outputs = [self.type(result_type) for result_type in padded_types]
         attributes = {
             "sym_name": ir.StringAttr.get("main"),
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs)),
@@ -247,9 +257,10 @@ class _Emitter:
             attributes["arg_attrs"] = ir.ArrayAttr.get(
                 [self.argument(i, donated, layout) for i in range(len(inputs))]
             )
+        placed: list[Sharding | None] = [None] * len(outputs)
         if layout is not None:
-            results = [*layout.results, *[None] * (len(outputs) - len(layout.results))]
-            attributes["res_attrs"] = ir.ArrayAttr.get([self.placement(result) for result in results])
+            placed[: len(layout.results)] = layout.results
+            attributes["res_attrs"] = ir.ArrayAttr.get([self.placement(sharding) for sharding in placed])
         with ir.InsertionPoint(module.body):
             main = ir.Operation.create("func.func", attributes=attributes, regions=1)
         block = main.regions[0].blocks.append(*inputs)
@@ -264,7 +275,7 @@ class _Emitter:
         if layout is not None:
             scatter_sums(self, module, function, layout)
         calls, reduced = list(self.calls.values()), max(self.reduced)
-        return Module(module, result_types, self.checks, calls, _is_small(function), reduced)
+        return Module(module, result_types, self.checks, calls, _is_small(function), reduced, placed)
 
     def argument(self, place: int, donated: dict[int, int], layout: Partitioned | None) -> Any:
         """What is said of a parameter: which result its memory goes to, and how it is sharded."""

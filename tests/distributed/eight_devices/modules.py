@@ -5,7 +5,6 @@ import re
 from collections import Counter
 
 import numpy as np
-import pytest
 
 import tenfold as tn
 from tenfold import nn
@@ -150,12 +149,6 @@ def test_batch_norm_keeps_its_dtype_under_a_policy():
     assert result.dtype is tn.bfloat16 and model[1].running_mean.dtype is tn.float32
     assert all(each.grad.dtype is tn.float32 for each in model.parameters())
     assert model[1].running_var.ne(1).all()
-
-
-def test_batch_that_does_not_divide_is_refused():
-    module = fully_shard(made(), mesh=init_device_mesh("cpu", (8,)))
-    with pytest.raises(tn.ShapeError, match="a batch of 12 cannot be split evenly over 8 devices"):
-        module(tn.ones(12, WIDTH))
 
 
 def test_state_dict_of_a_sharded_module_loads_into_a_plain_one_and_back():

@@ -124,11 +124,6 @@ def test_numpy_engine_does_not_run_on_a_mesh():
         tn.set_engine("xla")
 
 
-def test_uneven_split_is_refused():
-    with pytest.raises(tn.ShapeError, match="dimension 0 of size 6 cannot be split evenly over 4 devices"):
-        distribute_tensor(tn.ones(6), MESH, [Replicate(), Shard(0)])
-
-
 def test_mesh_larger_than_the_machine_is_refused():
     with pytest.raises(tn.DeviceError, match="takes 16 cpu devices; there are 8"):
         init_device_mesh("cpu", (4, 4))
@@ -205,8 +200,6 @@ def test_loader_gives_batches_that_are_split_over_the_mesh():
         assert [labels.tolist() for _, labels in batches] == [[0, 1, 2, 3], [4, 5, 6, 7]]
         for numbers, labels in batches:
             assert numbers.placements == labels.placements == (Shard(0), Replicate())
-    with pytest.raises(tn.ShapeError, match="a batch of 5 cannot be split evenly over 2 devices"):
-        list(tn.data.DataLoader(data, batch_size=5, device=MESH["data"]))
 
 
 @pytest.mark.parametrize("devices", [1, 2, 8])

@@ -107,8 +107,9 @@ class _Save:
 
         first: dict[tuple[int, ...], int] = {}
         for position in range(placed.mesh.size):
-            start = tuple([each.start for each in placed.index(tensor.shape, position)])
-            first.setdefault(start, position)
+            index = placed.index(tensor.shape, position)
+            if all(bounds.start < bounds.stop for bounds in index):
+                first.setdefault(tuple([bounds.start for bounds in index]), position)
         own = dict(zip(sharded.local_positions(placed.mesh), sharded.parts_of(tensor._buffer()), strict=True))
         return [(start, own[position]) for start, position in first.items() if position in own]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenfold.base.dtypes import DType
-from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError, located
+from tenfold.base.errors import ArgumentError, IndexOutOfRange, UnsupportedError, located
 from tenfold.base.meshes import Axis, Sharding
 from tenfold.distributed.device_mesh import DeviceMesh
 from tenfold.distributed.gradients import (
@@ -91,10 +91,9 @@ def fully_shard(
 ) -> Any:
     """Shard a module's parameters over a mesh, or over those of its dimensions that are given, in place.
 
-    A parameter is split in its first dimension, or in the first that the devices split evenly; one that has
-    none is replicated. Parameters that are on the mesh already, by `parallelize_module`, are split further.
-    Call it on the layers first and on the model last: each gathers its own parameters. Without a mesh, the
-    devices are one of each process.
+    A parameter is split in its first dimension; a number is replicated. Parameters that are on the mesh
+    already, by `parallelize_module`, are split further. Call it on the layers first and on the model last:
+    each gathers its own parameters. Without a mesh, the devices are one of each process.
 
     A process that gives plain tensors gets plain tensors: it computes on its own batch with whole parameters
     and its own buffers, as in PyTorch.
@@ -168,26 +167,18 @@ def _move_buffers(module: Any, mesh: DeviceMesh | None) -> None:
 
 def _split(parameter: Tensor, mesh: DeviceMesh, chosen: Shard | None) -> Sharding:
     """A parameter's sharding with the mesh's dimensions added: in the dimension that is chosen, or in the
-    first that they split evenly."""
-    known = sharding.placed_as(parameter)
-    before = known or Sharding.replicated(mesh.root, parameter.ndim)
-    count, parts = mesh.size(), before.parts
+    first."""
+    before = sharding.placed_as(parameter) or Sharding.replicated(mesh.root, parameter.ndim)
     if chosen is not None and not isinstance(chosen, Shard):
         raise ArgumentError(f"shard_placement_fn gives Shard(dim) or None, not {chosen!r}")
-    candidates = range(parameter.ndim) if chosen is None else [chosen.dim % max(1, parameter.ndim)]
-    for dim in candidates:
-        extent = parameter.shape[dim]
-        if extent and extent % (parts[dim] * count) == 0:
-            dims = list(before.dims)
-            dims[dim] = (*(dims[dim] or ()), *mesh.axes)
-            return Sharding(mesh.root, dims)
-    if chosen is not None:
-        raise ShapeError(
-            f"dimension {chosen.dim} of a parameter of shape {list(parameter.shape)} cannot be split evenly "
-            f"over {count} devices",
-            help="let shard_placement_fn give another dimension, or None",
-        )
-    return before
+    if not parameter.ndim:
+        return before
+    dim = 0 if chosen is None else chosen.dim
+    if not -parameter.ndim <= dim < parameter.ndim:
+        raise IndexOutOfRange(f"{chosen} of a parameter of {parameter.ndim} dimensions")
+    dims = list(before.dims)
+    dims[dim] = (*(dims[dim] or ()), *mesh.axes)
+    return Sharding(mesh.root, dims)
 
 
 def _without(placed: Sharding, axes: tuple[Axis, ...]) -> Sharding:

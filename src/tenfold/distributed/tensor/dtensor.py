@@ -45,11 +45,11 @@ class DTensor(metaclass=_OnMesh):
         stride: Any = None,
     ) -> Tensor:
         """The tensor of which each process has `local_tensor`. One process that has several devices gives
-        what all of them have together."""
+        what all of them have together. Where the parts differ in shape, `shape` is the whole tensor's."""
         if device_mesh is None:
             raise ArgumentError("a mesh is needed", help="give device_mesh")
         chosen = _chosen(device_mesh, placements)
-        return from_parts(local_tensor, device_mesh, chosen)
+        return from_parts(local_tensor, device_mesh, chosen, None if shape is None else tuple(shape))
 
 
 def _chosen(mesh: DeviceMesh, placements: Sequence[Placement] | None) -> list[Placement]:
@@ -81,7 +81,6 @@ def distribute_tensor(
             help="use DTensor.from_local, through which gradients flow, or distribute tensor.detach()",
         )
     placed = sharding_by(device_mesh, chosen, tensor.ndim)
-    placed.shard_shape(tensor.shape)
     made = sharding.put(tensor._host(), tensor.current().type, placed)
     return made.requires_grad_(tensor.requires_grad)
 
@@ -118,7 +117,6 @@ def move_to_mesh(module: Any, mesh: DeviceMesh, choose: Callable[[str, Tensor], 
 
 def place(tensor: Tensor, placed: Sharding) -> None:
     """Move a leaf's data onto a mesh, in place."""
-    placed.shard_shape(tensor.shape)
     made = sharding.put(tensor._host(), tensor.current().type, placed)
     gradient, tensor.grad = tensor.grad, None
     tensor.become(made.current(), None)

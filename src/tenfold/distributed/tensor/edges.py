@@ -21,13 +21,15 @@ from tenfold.tensor import Tensor, leaf, sharding
 from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph
 
+Shape = Sequence[int] | None
 
-def from_parts(local: Tensor, mesh: DeviceMesh, chosen: Sequence[Placement]) -> Tensor:
-    """The tensor of which each process has `local`, placed so."""
+
+def from_parts(local: Tensor, mesh: DeviceMesh, chosen: Sequence[Placement], shape: Shape = None) -> Tensor:
+    """The tensor of which each process has `local`, placed so. Without a shape, all have parts of one."""
     kinds = {each.reduce_op for each in chosen if isinstance(each, Partial)}
     if not kinds <= {"sum", "avg"} or len(kinds) > 1:
         raise ArgumentError(f"partial results are added up, not {sorted(kinds)}", help='use "sum" or "avg"')
-    return _FromParts.apply(local, mesh, tuple(chosen))
+    return _FromParts.apply(local, mesh, tuple(chosen), shape)
 
 
 def part_here(tensor: Tensor, placed: Sharding, gradient: Sequence[Placement] | None, mesh: Any) -> Tensor:
@@ -38,74 +40,95 @@ def part_here(tensor: Tensor, placed: Sharding, gradient: Sequence[Placement] | 
 
 class _FromParts(Function):
     @staticmethod
-    def forward(ctx: Any, local: Tensor, mesh: DeviceMesh, chosen: tuple[Placement, ...]) -> Tensor:
+    def forward(
+        ctx: Any, local: Tensor, mesh: DeviceMesh, chosen: tuple[Placement, ...], shape: Shape
+    ) -> Tensor:
         ctx.mesh, ctx.chosen = mesh, chosen
         array = local._host()
         if any(isinstance(each, Partial) for each in chosen):
-            return _sum_of_parts(array, mesh, chosen)
-        return assembled(array, sharding_by(mesh, chosen, array.ndim))
+            return _sum_of_parts(array, mesh, chosen, shape)
+        return assembled(array, sharding_by(mesh, chosen, array.ndim), shape)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         whole = [Replicate() if isinstance(each, Partial) else each for each in ctx.chosen]
         placed = sharding_by(ctx.mesh, whole, gradient.ndim)
         part = part_here(sharding.constrain(gradient, placed), placed, None, None)
-        return part * _weight(ctx.mesh, ctx.chosen), None, None
+        return part * _weight(ctx.mesh, ctx.chosen), None, None, None
 
 
 class _PartHere(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, placed: Sharding, gradient: Any, mesh: Any) -> Tensor:
-        ctx.placed, ctx.gradient, ctx.mesh = placed, gradient, mesh
+        ctx.placed, ctx.gradient, ctx.mesh, ctx.shape = placed, gradient, mesh, tuple(tensor.shape)
         return leaf(_own_part(tensor, placed), Device(placed.mesh.platform), tensor.dtype)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         if ctx.gradient is None:
-            return _FromSharding.apply(gradient, ctx.placed), None, None, None
+            return _FromSharding.apply(gradient, ctx.placed, ctx.shape), None, None, None
         # The devices of one process have one gradient together, which counts once.
         weight = 1 / _own_count(ctx.mesh, ctx.gradient)
-        whole = from_parts(gradient * weight, ctx.mesh, ctx.gradient)
+        whole = from_parts(gradient * weight, ctx.mesh, ctx.gradient, ctx.shape)
         return sharding.constrain(whole, ctx.placed), None, None, None
 
 
 class _FromSharding(Function):
     @staticmethod
-    def forward(ctx: Any, local: Tensor, placed: Sharding) -> Tensor:
+    def forward(ctx: Any, local: Tensor, placed: Sharding, shape: tuple[int, ...]) -> Tensor:
         ctx.placed = placed
-        return assembled(local._host(), placed)
+        return assembled(local._host(), placed, shape)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
-        return part_here(sharding.constrain(gradient, ctx.placed), ctx.placed, None, None), None
+        return part_here(sharding.constrain(gradient, ctx.placed), ctx.placed, None, None), None, None
 
 
-def assembled(array: np.ndarray, placed: Sharding) -> Tensor:
-    """The tensor of which this process has `array`."""
+def assembled(array: np.ndarray, placed: Sharding, shape: Shape = None) -> Tensor:
+    """The tensor of which this process has `array`. Its shape is given, or all processes have arrays of one
+    shape."""
     from tenfold.engines import sharded
 
-    positions = sharded.local_positions(placed.mesh)
-    # In how many parts this process itself splits each dimension, and so how large the whole is.
-    parts, own = placed.parts, []
-    starts = [[each.start for each in placed.index(parts, position)] for position in positions]
-    for dim in range(array.ndim):
-        own.append(len({start[dim] for start in starts}))
-        if array.shape[dim] % own[dim]:
-            raise ShapeError(
-                f"dimension {dim} of size {array.shape[dim]} cannot be split over {own[dim]} devices"
-            )
-    extents = [array.shape[dim] // own[dim] for dim in range(array.ndim)]
-    whole = tuple([extent * count for extent, count in zip(extents, parts, strict=True)])
-    first = [min(start[dim] for start in starts) for dim in range(array.ndim)]
-    pieces = []
-    for start in starts:
-        index = [
-            slice((place - low) * extent, (place - low + 1) * extent)
-            for place, low, extent in zip(start, first, extents, strict=True)
-        ]
-        pieces.append(array[tuple(index)])
+    whole = _whole_shape(array, placed) if shape is None else tuple(shape)
+    indices, low, high = _extent_here(placed, whole)
+    own = tuple([b - a for a, b in zip(low, high, strict=True)])
+    if array.shape != own:
+        raise ShapeError(
+            f"this process's part of {list(whole)} is {list(own)}, and {list(array.shape)} is given"
+        )
+    pieces = [
+        array[tuple([slice(s.start - a, s.stop - a) for s, a in zip(index, low, strict=True)])]
+        for index in indices
+    ]
     made = TensorType(dtypes.from_numpy(array.dtype), whole)
     return sharding.leaf_of(sharded.assembled(pieces, whole, placed), made, placed)
+
+
+def _whole_shape(array: np.ndarray, placed: Sharding) -> tuple[int, ...]:
+    """How large a tensor is of which all processes have parts of one shape."""
+    from tenfold.engines import sharded
+
+    positions, parts, whole = sharded.local_positions(placed.mesh), placed.parts, []
+    starts = [[each.start for each in placed.index(parts, position)] for position in positions]
+    for dim, extent in enumerate(array.shape):
+        own = len({start[dim] for start in starts})  # the parts of this process itself
+        if own < parts[dim] and extent % own:
+            raise ShapeError(
+                f"dimension {dim} of size {extent} cannot be split evenly over {own} devices",
+                help="give the shape of the whole tensor",
+            )
+        whole.append(extent if own == parts[dim] else extent // own * parts[dim])
+    return tuple(whole)
+
+
+def _extent_here(placed: Sharding, shape: Sequence[int]) -> tuple[Any, list[int], list[int]]:
+    """Which parts of a tensor this process's devices have, and where these together begin and end."""
+    from tenfold.engines import sharded
+
+    indices = [placed.index(shape, position) for position in sharded.local_positions(placed.mesh)]
+    low = [min(each[dim].start for each in indices) for dim in range(len(shape))]
+    high = [max(each[dim].stop for each in indices) for dim in range(len(shape))]
+    return indices, low, high
 
 
 def stacked(tensor: Tensor, mesh: DeviceMesh) -> Tensor:
@@ -142,10 +165,7 @@ def _own_part(tensor: Tensor, placed: Sharding) -> np.ndarray:
     """What this process's devices have of a tensor, together."""
     from tenfold.engines import sharded
 
-    positions = sharded.local_positions(placed.mesh)
-    indices = [placed.index(tensor.shape, position) for position in positions]
-    low = [min(each[d].start for each in indices) for d in range(tensor.ndim)]
-    high = [max(each[d].stop for each in indices) for d in range(tensor.ndim)]
+    indices, low, high = _extent_here(placed, tensor.shape)
     array = np.empty([b - a for a, b in zip(low, high, strict=True)], tensor.dtype.numpy)
     tensor._computed()
     for index, part in zip(indices, sharded.parts_of(tensor._buffer()), strict=True):
@@ -156,11 +176,12 @@ def _own_part(tensor: Tensor, placed: Sharding) -> np.ndarray:
 # Partial placements: each device has a summand
 
 
-def _sum_of_parts(array: np.ndarray, mesh: DeviceMesh, chosen: Sequence[Placement]) -> Tensor:
+def _sum_of_parts(array: np.ndarray, mesh: DeviceMesh, chosen: Sequence[Placement], shape: Shape) -> Tensor:
     """The sum over the devices of what each has, one along each partial dimension of the mesh."""
     placed = _stacked(mesh, chosen, array.ndim)
     parts = np.broadcast_to(array, (_own_count(mesh, chosen), *array.shape))
-    total = aten("sum")(assembled(parts, placed), (0,))
+    whole = None if shape is None else (_count(mesh, chosen), *shape)
+    total = aten("sum")(assembled(parts, placed, whole), (0,))
     return total / _count(mesh, chosen) if _averages(chosen) else total
 
 

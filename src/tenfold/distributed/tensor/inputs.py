@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenfold.base.errors import ShapeError
 from tenfold.distributed.device_mesh import DeviceMesh
 from tenfold.distributed.tensor.dtensor import DTensor, distribute_tensor
 from tenfold.distributed.tensor.placements import Replicate, Shard, sharding_by
@@ -27,7 +26,6 @@ def as_batch(tensor: Tensor, mesh: DeviceMesh) -> Tensor:
         return DTensor.from_local(tensor, mesh, [Replicate()] * mesh.ndim)
     if not mesh.root.own:
         return DTensor.from_local(tensor, mesh, [Shard(0)] * mesh.ndim)
-    _check_batch(tensor, mesh)
     return sharding.constrain(tensor, sharding_by(mesh, [Shard(0)] * mesh.ndim, tensor.ndim))
 
 
@@ -35,13 +33,4 @@ def split_batch(tensor: Tensor, mesh: DeviceMesh) -> Tensor:
     """As `as_batch`, of a tensor that no gradient flows to: its data lies on the devices at once."""
     if not tensor.ndim or not mesh.root.own:
         return as_batch(tensor, mesh)
-    _check_batch(tensor, mesh)
     return distribute_tensor(tensor, mesh, [Shard(0)] * mesh.ndim)
-
-
-def _check_batch(tensor: Tensor, mesh: DeviceMesh) -> None:
-    if tensor.shape[0] % mesh.size():
-        raise ShapeError(
-            f"a batch of {tensor.shape[0]} cannot be split evenly over {mesh.size()} devices",
-            help="use a batch size that is a multiple, or drop_last=True in the DataLoader",
-        )

@@ -106,8 +106,18 @@ first, second = nn.Linear(4, 4), nn.Linear(4, 4)
 fully_shard([first, second], ignored_params={second.weight}, shard_placement_fn=lambda p: Shard(p.ndim - 1))
 assert first.weight.placements == (Shard(1),) and first.bias.placements == (Shard(0),)
 assert second.weight.placements == (Replicate(),)
-with pytest.raises(tn.ShapeError, match="dimension 1 of a parameter of shape .4, 3. cannot be split"):
+with pytest.raises(tn.IndexOutOfRange, match="of a parameter of 1 dimensions"):
     fully_shard(nn.Linear(3, 4), shard_placement_fn=lambda p: Shard(1))
+# Sizes that two processes do not divide
+odd = fully_shard(nn.Linear(3, 5))
+assert odd.weight.to_local().shape == ((3, 3) if rank == 0 else (2, 3)) and odd.weight.shape == (5, 3)
+odd(tn.arange(6.0).reshape(2, 3) * (rank + 1)).sum().backward()
+assert odd.weight.grad.full_tensor().tolist() == [[4.5, 7.5, 10.5]] * 5
+assert odd.bias.grad.to_local().tolist() == [2.0] * (3 - rank)
+rows = DTensor.from_local(tn.ones(3 - rank, 2) * rank, mesh, [Shard(0)], shape=(5, 2), stride=(2, 1))
+assert rows.full_tensor().sum(1).tolist() == [0, 0, 0, 2, 2] and rows.sum().item() == 4
+with pytest.raises(tn.ShapeError, match="this process's part of .5, 2. is"):
+    DTensor.from_local(tn.ones(4, 2), mesh, [Shard(0)], shape=(5, 2))
 branches = fully_shard(Branches())
 branches(tn.ones(3, 2)).sum().backward()
 assert branches.second.bias.grad.full_tensor().tolist() == [1.5, 1.5]

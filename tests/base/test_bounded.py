@@ -15,6 +15,13 @@ def test_the_least_recently_used_result_goes():
     assert memo.get(50, lambda: "again") == "again"
 
 
+def test_results_may_weigh_more_or_less():
+    memo = Bounded(10, len)
+    for text in ("four", "threes", "no"):
+        memo.get(text, lambda text=text: text)
+    assert len(memo) == 2 and memo.total == 8  # "four" went
+
+
 def test_what_is_asked_for_outlives_any_number_of_others():
     memo = Generations()
     memo.keep("hot", "result")

@@ -9,9 +9,15 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import torch
 
 import tenfold as tn
+from tenfold import flat
+from tenfold.base import dtypes
 from tenfold.base.errors import EngineError, IndexOutOfRange
+from tenfold.engines.numpy import programs
+from tenfold.engines.numpy.plan import plan, run
+from tenfold.flat.ir import Function, TensorType, Value
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +49,57 @@ def test_nothing_is_compiled():
     with executables.counting_compiles() as compiles:
         (tn.ones(5, 7) * 3).sum().item()
     assert compiles == 0
+
+
+def test_programs_that_differ_in_numbers_alone_are_planned_once_more_for_all_of_them(monkeypatch):
+    planned = []
+    plan = programs.planned
+    monkeypatch.setattr(programs, "planned", lambda program: planned.append(program) or plan(program))
+    x = np.linspace(0.1, 1, 6, dtype="float32").reshape(2, 3)
+
+    def gradient_of(lib, scales, rows):
+        leaf = lib.tensor(x, requires_grad=True)
+        sum(((leaf[row] * scale).sin().sum() for scale, row in zip(scales, rows)), lib.zeros(())).backward()
+        return leaf.grad.numpy()
+
+    for scales, rows in (
+        ((2.0, 3.0, 4.0), (0, 1, 0)),
+        ((5.0, 0.5, 7.0), (1, 1, 0)),
+        ((-0.5, 9.0, 6.0), (0, 0, 0)),
+    ):
+        np.testing.assert_allclose(
+            gradient_of(tn, scales, rows), gradient_of(torch, scales, rows), rtol=1e-5, atol=1e-6
+        )
+    assert len(planned) == 2
+
+
+@pytest.mark.parametrize("read", ("never", "some", "all"))
+def test_a_gradient_is_the_same_whatever_of_its_path_has_been_read(read):
+    draws = np.random.default_rng(0)
+    weights, rows = draws.normal(size=(4, 3)).astype("float32"), draws.normal(size=(5, 4)).astype("float32")
+
+    def gradient_of(lib):
+        weight, kept = lib.tensor(weights, requires_grad=True), []
+        for i, row in enumerate(rows):
+            chances = (lib.tensor(row) @ weight).relu().softmax(-1)
+            if read == "all" or (read == "some" and i % 2):
+                assert chances[1].item() > 0
+            kept.append(chances[i % 3].log())
+        if read == "some":
+            kept[0] = kept[0] * kept[1].item()
+        lib.stack(kept).sum().backward()
+        return weight.grad.numpy()
+
+    np.testing.assert_allclose(gradient_of(tn), gradient_of(torch), rtol=1e-4, atol=1e-6)
+
+
+def test_constants_and_what_two_ops_compute_alike_take_no_steps():
+    x = Value(TensorType(dtypes.float32, (3,)))
+    shifted = x - flat.full((3,), 2.0, dtypes.float32) * 3
+    function = Function([x], [flat.exp(shifted) + flat.exp(shifted)])
+    (result,) = run(function, [np.arange(3, dtype="float32")])
+    np.testing.assert_allclose(result, 2 * np.exp(np.arange(3) - 6), rtol=1e-6)
+    assert len(plan(function).steps) == 3  # a subtraction, one exponential, the sum
 
 
 def test_random_numbers_are_xlas():

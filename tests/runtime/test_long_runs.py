@@ -51,8 +51,7 @@ def test_programs_that_run_once_leave_no_more_objects_than_the_caps_allow(monkey
     monkeypatch.setattr(Generations, "bound", 8)
     monkeypatch.setattr(dispatch, "BOUND", 8)
     monkeypatch.setattr(runs, "KEPT", 8)
-    for memo in (runs._works, plans._plans):
-        monkeypatch.setattr(memo, "bound", 8)
+    monkeypatch.setattr(plans._plans, "bound", 40)  # parts
 
     def count(sizes: range) -> int:
         for n in sizes:

@@ -30,7 +30,7 @@ def nothing_seen_before(monkeypatch):
     background.wait()
 
 
-def steps(x, count=20):
+def steps(x, count=40):
     """A program that is not small: so many ops, each on the result of the last."""
     for _ in range(count // 2):
         x = (x * x).cos()

@@ -12,7 +12,7 @@ from tenfold.runtime import tiers
 from tenfold.runtime.tiers import Tier, Work, decide, work_of
 
 TINY = Work(ops=5, bytes=1000)
-SMALL = Work(ops=20, bytes=1000)
+SMALL = Work(ops=40, bytes=1000)
 LARGE = Work(ops=5, bytes=1 << 30, flops=10**11)
 MIDDLE = Work(ops=100, bytes=20 << 20)
 

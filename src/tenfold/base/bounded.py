@@ -12,25 +12,34 @@ BOUND = 2048
 
 
 class Bounded:
-    """Results by key. When there are more than the bound, the least recently used goes."""
+    """Results by key. When they weigh more than the bound, the least recently used go; each weighs 1 unless
+    `weight` says what it does."""
 
-    def __init__(self, bound: int = BOUND):
+    def __init__(self, bound: int = BOUND, weight: Callable[[Any], int] = lambda result: 1):
         self.bound = bound
+        self.weight = weight
+        self.total = 0
         self._results: OrderedDict[Hashable, Any] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Result]) -> Result:
         """What was made for a key, or is made now."""
         result = self._results.get(key)
         if result is None:
-            result = self._results[key] = make()
-            while len(self._results) > self.bound:
-                self._results.popitem(last=False)
+            result = make()
+            self._keep(key, result)
         else:
             try:
                 self._results.move_to_end(key)
             except KeyError:  # another thread let it go meanwhile
-                self._results[key] = result
+                self._keep(key, result)
         return result
+
+    def _keep(self, key: Hashable, result: Any) -> None:
+        before = self._results.pop(key, None)  # another thread made it meanwhile
+        self.total += self.weight(result) - (0 if before is None else self.weight(before))
+        self._results[key] = result
+        while self.total > self.bound and self._results:
+            self.total -= self.weight(self._results.popitem(last=False)[1])
 
     def __len__(self) -> int:
         return len(self._results)

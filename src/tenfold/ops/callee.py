@@ -23,7 +23,7 @@ class Callee:
 
     __slots__ = (
         *("_reached", "backward", "fragment", "id", "plans"),
-        *("result_types", "skeleton", "small", "types"),
+        *("result_types", "skeleton", "small", "types", "work"),
     )
     _ids = itertools.count(1)
 
@@ -41,6 +41,7 @@ class Callee:
         self.plans: dict[Any, Any] = {}  # memo of engines/numpy/programs.py
         self.small: Any = None  # memo of runtime/small.py
         self.skeleton: tuple[Skeleton, tuple[int, ...]] | None = None  # memo of trace/skeleton.py
+        self.work: Any = None  # memo of runtime/runs.py
 
     @property
     def qualified(self) -> str:

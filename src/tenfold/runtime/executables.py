@@ -28,11 +28,12 @@ from tenfold.flat.structured import Check
 from tenfold.mlir import stablehlo
 from tenfold.ops.cusolver import on_cuda
 from tenfold.ops.tile_absorbing import absorbed
-from tenfold.runtime import cache, late
+from tenfold.runtime import cache
 from tenfold.runtime.background import background
 from tenfold.runtime.checks import VERDICT, Donations, Loaded, guarded
 from tenfold.runtime.packing import Packing
 from tenfold.runtime.steady import PLATFORMS, Rooms, Steady
+from tenfold.trace import late
 from tenfold.trace.collect import Trace
 from tenfold.trace.lower import lower
 

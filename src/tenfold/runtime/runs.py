@@ -7,18 +7,18 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from tenfold.base import log
-from tenfold.base.bounded import Bounded
 from tenfold.base.devices import Device
 from tenfold.base.errors import MissingEngine, UnsupportedError
 from tenfold.base.forking import forkable
 from tenfold.engines import xla
-from tenfold.runtime import executables, late, lazy_sizes, small, tiers
+from tenfold.ops.callee import Callee
+from tenfold.runtime import executables, lazy_sizes, small, tiers
 from tenfold.runtime.checks import Donations
 from tenfold.runtime.lazy_sizes import Found
 from tenfold.runtime.tiers import Decision, Tier, Work
+from tenfold.trace import late
 from tenfold.trace.collect import Trace
 from tenfold.trace.gradient import GradientNode
-from tenfold.trace.graph import Node
 
 KEPT = 1000  # programs whose runs are told of
 SHOWN = 4  # ops of each
@@ -41,8 +41,7 @@ class Record(NamedTuple):
 
 _lock = forkable(threading.Lock())
 _records: OrderedDict[Record, int] = OrderedDict()  # how often
-_seen: OrderedDict[Any, int] = OrderedDict()  # programs, and programs but for their numbers
-_works = Bounded(4096)
+_seen: OrderedDict[int, int] = OrderedDict()  # programs, and programs but for their numbers
 
 
 def chosen(trace: Trace, device: Device, donated: Donations) -> Tier | Found:
@@ -115,10 +114,11 @@ def explain_runs() -> str:
 
 
 def _sighted(*keys: Any) -> list[int]:
-    """How often each of these was seen before; now it is seen once more."""
+    """How often each of these was seen before; now it is seen once more. Their hashes are remembered, not the
+    keys of long programs; two keys with one hash are at worst compiled early."""
     counts = []
     with _lock:
-        for key in keys:
+        for key in map(hash, keys):
             counts.append(_seen.pop(key, 0))
             _seen[key] = counts[-1] + 1
         while len(_seen) > 4 * KEPT:
@@ -142,20 +142,22 @@ def _note(trace: Trace, tier: str, reason: str) -> None:
 
 def _work(trace: Trace) -> Work:
     """What the program costs, from the types of its values."""
-    total = Work()
+    ops = moved = flops = calls = 0
     for node in trace.nodes:
-        total = total.plus(_node_work(node))
-    return total
+        times, nodes = (2, node.path) if isinstance(node, GradientNode) else (1, (node,))
+        for each in nodes:  # a gradient is as a rule twice the work of what it goes back through
+            work = _callee_work(each.callee)
+            ops += times * work.ops
+            moved += times * work.bytes
+            flops += times * work.flops
+            calls += times * work.calls
+    return Work(ops, moved, flops, calls)
 
 
-def _node_work(node: Node) -> Work:
-    if isinstance(node, GradientNode):  # as a rule twice the work of what it goes back through
-        total = Work()
-        for each in node.path:
-            total = total.plus(_node_work(each), 2)
-        return total
-    callee = node.callee
-    return _works.get(callee.id, lambda: tiers.total(callee.fragment.ops))
+def _callee_work(callee: Callee) -> Work:
+    if callee.work is None:
+        callee.work = tiers.total(callee.fragment.ops)
+    return callee.work
 
 
 def _has_kernels(trace: Trace) -> bool:

@@ -2,7 +2,7 @@
 
 To find an executable and to call it costs as much as some kernels of NumPy's. What takes no longer than that
 is not collected, looked up or compiled: its ops run one after the other, each by a plan that its callee
-keeps. Whatever a gradient flows through, and ops that check data or call libraries, go the long way.
+keeps. Gradients, and ops that check data or call libraries, go the long way.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def run(values: Sequence[Value], host_array: Callable[[Value], np.ndarray]) -> b
 def _ordered(value: Value, order: dict[Node, Value]) -> bool:
     """Add the node of a value, after those that it depends on; False if the program is not small."""
     node, device = value.node, value.device
-    if node is None or node.spent is not None or node.path or node.depth > MOST or len(order) >= MOST:
+    if node is None or node.path or node.depth > MOST or len(order) >= MOST:
         return False
     if device.type != "cpu" or device.mesh is not None:
         return False
@@ -123,12 +123,7 @@ def _small(callee: Callee) -> Small | bool:
         plan = _planner()(callee.fragment)
     except UnsupportedError:
         return False
-    kernel = None
-    if len(plan.steps) == 1 and len(plan.results) == 1:
-        only, operands, result, _ = plan.steps[0]
-        if operands == tuple(range(plan.arity)) and result == plan.results[0]:
-            kernel = only
-    return Small(plan, kernel, seconds)
+    return Small(plan, plan.only_kernel, seconds)
 
 
 def _plain(ops: Iterable[Op]) -> bool:

@@ -22,15 +22,15 @@ from tenfold.flat.data_ops import BroadcastInDim, Constant, Iota, Reshape, Rever
 from tenfold.flat.ir import Function, Op
 
 # Seconds, as measured on one core of a server of 2023.
-STEP = 4e-6  # for tier 0 to start a kernel
+STEP = 2e-6  # for tier 0 to start a kernel
 BYTE = 3e-10  # for tier 0 to read or write one: results are arrays of their own
 FLOP = 5e-11  # of a matrix product
 CALL = 1e-8  # for an element of a function such as exp
 COMPILE, COMPILE_OP = 45e-3, 1.5e-3  # for XLA: a program, and each of its ops
 ROUNDS = 100  # that a loop is taken to make: its condition is not known
-SMALL = 4e-5  # what it costs to find an executable and to call it
+SMALL = 6e-5  # what it costs to find an executable and to call it
 PATIENCE = 0.05  # of the time to compile a program that tier 0 may spend on it first
-TINY = 1e-3  # below which a compiled function is not worth compiling at its first call
+TINY = 5e-4  # below which a compiled function is not worth compiling at its first call
 
 
 class Tier(enum.Enum):

@@ -14,7 +14,7 @@ from tenfold.trace.graph import Node, Value
 class Trace:
     """A piece of the Trace: nodes in order, the leaves they read, and which values are its outputs."""
 
-    __slots__ = ("device", "key", "leaves", "nodes", "outputs")
+    __slots__ = ("device", "key", "leaves", "loose", "nodes", "outputs")
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class Trace:
         self.leaves = leaves
         self.outputs = outputs  # (node, result), or (-1 - leaf, 0)
         self.key = key
+        self.loose: tuple[tuple[Any, ...], list[int | float]] | None = None  # memo of late.py
 
     def release(self, places: Iterable[int]) -> None:
         """Put values without data in place of these leaves: whoever runs the program has the data."""

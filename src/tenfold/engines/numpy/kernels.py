@@ -42,11 +42,11 @@ def owned(array: Array) -> bool:
     return sys.getrefcount(array) <= REFERENCES and array.base is None and array.flags.writeable
 
 
-def call(kernel: Kernel, arrays: list[Array]) -> Any:
+def call(kernel: Kernel, arrays: tuple[Array, ...]) -> Any:
     """Call a kernel as plans do: `arrays` has the only references to those that are not used again."""
     return kernel(*arrays)
 
 
 # How many references `owned` sees to an array that only its call has: these depend on Python's version.
 REFERENCES = 1 << 30
-REFERENCES = call(lambda array: (sys.getrefcount(array), owned(array))[0] + 1, [np.empty(1)])
+REFERENCES = call(lambda array: (sys.getrefcount(array), owned(array))[0] + 1, (np.empty(1),))

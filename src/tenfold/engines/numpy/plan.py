@@ -1,12 +1,14 @@
 """A FlatIR function as a list of steps, made once and kept with the function, and the loop that runs them.
 
-Values have numbered slots: first the parameters, then the constants, then the results of ops. An intermediate
-is freed by the last step that reads it. Composites dissolve into their bodies.
+Values have numbered slots, first those of the parameters. An intermediate is freed by the last step that
+reads it, unless all of them are small. Composites dissolve into their bodies. What follows from constants
+alone is computed here, and what two ops compute alike is computed once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,14 @@ import numpy as np
 from tenfold.base.errors import OutOfMemory, TenfoldError, UnsupportedError
 from tenfold.engines.numpy.kernels import KERNELS, Array, Kernel
 from tenfold.flat.composite import Composite
-from tenfold.flat.data_ops import Constant
+from tenfold.flat.data_ops import BroadcastInDim, Constant, Iota, Reshape, Slice, Transpose
+from tenfold.flat.elementwise import Elementwise
 from tenfold.flat.ir import Function, Op, Value
 from tenfold.flat.structured import Check
 
-# A kernel, the slots of its operands, that of its result (or those of several), those to be freed.
-Step = tuple[Kernel, tuple[int, ...], int | tuple[int, ...], tuple[int, ...]]
+# A kernel, the slot of its operand (or what takes several from all slots), the slot of its result (or those
+# of several), the slots to be freed.
+Step = tuple[Kernel, Any, int | tuple[int, ...], tuple[int, ...]]
 Slots = dict[Value, int]  # where the values of a function are
 
 
@@ -36,6 +40,16 @@ class Plan:
         self.results = results
         self.taken = {id(memory_of(slot)) for slot in slots if slot is not None}
 
+    @property
+    def only_kernel(self) -> Kernel | None:
+        """The kernel that gives the only result from the parameters, in order, if the plan is but that."""
+        if len(self.steps) != 1 or len(self.results) != 1:
+            return None
+        kernel, operands, result, _ = self.steps[0]
+        places = list(range(self.arity))
+        given = [operands] if type(operands) is int else list(operands(range(len(self.slots))))
+        return kernel if given == places and result == self.results[0] else None
+
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The results; they may share memory with the arrays and with each other."""
         slots: list[Any] = self.slots.copy()
@@ -43,7 +57,7 @@ class Plan:
         if type(arrays) is list:
             arrays.clear()  # it handed them over: what is not used again can be freed, or written over
         for kernel, operands, result, freed in self.steps:
-            given = [slots[place] for place in operands]
+            given = (slots[operands],) if type(operands) is int else operands(slots)
             for place in freed:
                 slots[place] = None
             if type(result) is int:
@@ -96,7 +110,8 @@ def memory_of(array: Array) -> Array:
 
 
 ENGINE = "numpy"  # by which composites name a body for tier 0
-
+SMALL = 1 << 14  # bytes that are no matter
+FOLDED = (Elementwise, BroadcastInDim, Iota, Reshape, Slice, Transpose)  # of constants
 
 KEPT = "kernel of tier 0"  # the attribute, no field of any op, that an op keeps its kernel in
 
@@ -108,6 +123,8 @@ class Builder:
         self.places: Slots = {}
         self.constants: dict[int, Array] = {}
         self.steps: list[tuple[Kernel, tuple[int, ...], tuple[int, ...]]] = []
+        self.known: dict[tuple[Kernel, tuple[int, ...]], tuple[int, ...]] = {}  # where results are
+        self.bytes = 0  # of all results
         self.count = 0
         self.arity = 0
         if function is not None:
@@ -139,9 +156,24 @@ class Builder:
                 self.inline(op, places, source)
             else:
                 operands = tuple([places[operand] for operand in op.operands])
-                results = tuple([self.slot() for _ in op.results])
-                places.update(zip(op.results, results, strict=True))
-                self.steps.append((kernel_of(op, source), operands, results))
+                places.update(zip(op.results, self.step(op, operands, source), strict=True))
+
+    def step(self, op: Op, operands: tuple[int, ...], source: Any) -> tuple[int, ...]:
+        """Add the step of an op, unless its results are there already; gives where they are."""
+        kernel = kernel_of(op, source)
+        results = self.known.get((kernel, operands))
+        if results is not None:
+            return results
+        size = sum([result.type.numel * result.type.dtype.itemsize for result in op.results])
+        if size <= SMALL and isinstance(op, FOLDED) and all(place in self.constants for place in operands):
+            with np.errstate(all="ignore"):
+                results = (self.constant(kernel(*[self.constants[place] for place in operands])),)
+        else:
+            self.bytes += size
+            results = tuple([self.slot() for _ in op.results])
+            self.steps.append((kernel, operands, results))
+        self.known[kernel, operands] = results
+        return results
 
     def inline(self, op: Any, places: Slots, source: Any) -> None:
         """Add the steps of a composite's body, or of that for this engine."""
@@ -161,15 +193,22 @@ class Builder:
         for place, constant in self.constants.items():
             slots[place] = constant
         used = {*results, *self.constants}
+        frees = self.bytes > SMALL
         steps: list[Step] = []
         for kernel, operands, outs in reversed(self.steps):
             if used.isdisjoint(outs):
                 continue
             freed = tuple([place for place in dict.fromkeys(operands) if place not in used])
             used.update(freed)
-            steps.append((kernel, operands, outs[0] if len(outs) == 1 else outs, freed))
+            given = operands[0] if len(operands) == 1 else _taking(operands)
+            steps.append((kernel, given, outs[0] if len(outs) == 1 else outs, freed if frees else ()))
         steps.reverse()
         return Plan(self.arity, slots, steps, tuple(results))
+
+
+def _taking(places: tuple[int, ...]) -> Callable[[list[Array]], tuple[Array, ...]]:
+    """What takes the arrays at these places, none or several."""
+    return itemgetter(*places) if places else lambda slots: ()
 
 
 def kernel_of(op: Op, source: Any = None) -> Kernel:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tenfold.base.bounded import Bounded
 from tenfold.base.errors import TenfoldError, UnsupportedError
+from tenfold.base.garbage import uncollected
 from tenfold.engines.numpy.kernels import Array
 from tenfold.engines.numpy.plan import Builder, Plan, Slots, memory_of, plan, run_plan
 from tenfold.flat.composite import Composite
@@ -22,8 +23,9 @@ from tenfold.flat.structured import Check
 from tenfold.trace.collect import Trace
 from tenfold.trace.gradient import NOTHING, Backward, GradientNode, backward_of
 from tenfold.trace.graph import Node
+from tenfold.trace.late import loose_key, open_numbers
 
-_plans = Bounded()
+MOST = 50_000  # parts of all plans that are kept, of some hundred bytes each
 _sums = Bounded()  # plans that add two values of a type
 Values = tuple[Value, ...]
 
@@ -35,14 +37,39 @@ def run_program(program: Trace, arrays: Sequence[Array]) -> list[Array]:
             f"the NumPy engine computes on the CPU, not on {program.device}",
             help="move the tensors with .cpu(), or choose tn.set_engine('xla')",
         )
-    made = planned_once(program)
+    made, numbers = planned_once(program)
+    if numbers is not None:
+        given = [*arrays, *map(np.asarray, numbers)]
+        arrays = [given[place] for place in made.order]
     with np.errstate(all="ignore"):
         return run_plan(made, tuple(arrays))
 
 
-def planned_once(program: Trace) -> ProgramPlan:
-    """The parts of a program, remembered."""
-    return _plans.get(program.key, lambda: planned(program))
+class Known:
+    """The plan of a program, and one for all programs that differ from it in Python numbers alone, once there
+    was another of those."""
+
+    def __init__(self, program: Trace):
+        self.key = program.key
+        self.plan = planned(program)
+        self.loose: ProgramPlan | None = None
+
+
+_plans = Bounded(MOST, lambda known: len(known.plan.steps))  # by their keys without numbers
+
+
+def planned_once(program: Trace) -> tuple[ProgramPlan, Sequence[int | float] | None]:
+    """The parts of a program, remembered; and the numbers that they take, if they are for all numbers."""
+    key, numbers = loose_key(program)
+    with uncollected():
+        known = _plans.get(key, lambda: Known(program))
+        if known.key == program.key:
+            return known.plan, None
+        if known.loose is None:
+            opened = open_numbers(program, program.device)
+            known.loose = planned(opened.program)
+            known.loose.order = opened.order
+    return known.loose, numbers
 
 
 class Part:
@@ -59,15 +86,17 @@ class Part:
 
 class ProgramPlan:
     """The parts of a program, in order: of each the plan, the slots of its inputs and of its results, and
-    those to be freed. `taken` has the memory that belongs to the plans."""
+    those to be freed. `taken` has the memory that belongs to the plans. If it takes Python numbers, `order`
+    says which of the leaves, and after them the numbers, it takes."""
 
-    __slots__ = ("arity", "results", "slots", "steps", "taken")
+    __slots__ = ("arity", "order", "results", "slots", "steps", "taken")
 
     def __init__(
         self, arity: int, slots: list[Array | None], parts: Sequence[Part], results: tuple[int, ...]
     ):
         """No part is taken that nothing needs."""
         self.arity, self.slots, self.results = arity, slots, results
+        self.order: tuple[int, ...] = ()
         self.taken = {id(memory_of(slot)) for slot in slots if slot is not None}
         self.steps = []
         used = {place for place, slot in enumerate(slots) if slot is not None}
@@ -130,6 +159,7 @@ class _ProgramBuilder:
         self.parts: list[Part] = []
         self.constants: dict[int, Array] = {}
         self.frames: dict[Node, tuple[Slots, Part]] = {}  # for each node, where values of its fragment are
+        self.inputs: dict[Node, Sequence[int]] = {}  # and where its inputs are
 
     def slot(self) -> int:
         self.count += 1
@@ -148,7 +178,15 @@ class _ProgramBuilder:
         part = self.add(lambda needed: _forward(node, needed), given, new)
         frame.update(part.results)
         self.frames[node] = frame, part
+        self.inputs[node] = given
         return [frame[result] for result in fragment.results]
+
+    def link(self, node: Node, places: Sequence[int | None]) -> None:
+        """Say where results of a node are already, so that its gradient does not compute them again."""
+        frame, _ = self.frames[node]
+        for result, place in zip(node.callee.fragment.results, places, strict=True):
+            if place is not None:
+                frame[result] = place
 
     def saved(self, node: Node, value: Value) -> int:
         """Where a value of a node's fragment is that its gradient needs."""
@@ -171,11 +209,19 @@ class _ProgramBuilder:
         def add(number: int, place: int, type: TensorType) -> None:
             found[number] = self.sum(found[number], place, type) if number in found else place
 
+        # Where results of nodes on the path are that have their data: among the inputs of later nodes.
+        settled = {
+            number: self.inputs[forward][i]
+            for forward, numbers in zip(node.path, wiring.inputs, strict=True)
+            for i, number in enumerate(numbers)
+            if number != NOTHING and forward.inputs[i].buffer is not None
+        }
         types = [operand.type for operand in node.inputs]
         for number, place, type in zip(wiring.starts, cotangents, types, strict=True):
             add(number, place, type)
         for k in range(len(node.path) - 1, -1, -1):
             forward, results = node.path[k], wiring.results[k]
+            self.link(forward, [settled.get(number) for number in results])
             given = tuple([number in found for number in results])
             if not any(given):
                 continue
@@ -246,7 +292,8 @@ class _Pull:
         known = dict.fromkeys([result for op in fragment.ops for result in op.results])
         forward = {**dict.fromkeys(fragment.params), **known}
         results = [result for result in backward.results if result is not None]
-        self.saves = [each for each in forward if each in backward.saves or each in results]
+        needed = backward.saves.union(results)
+        self.saves = [each for each in forward if each in needed]
         self.params = [
             *self.saves,
             *[cotangent for cotangent in backward.cotangents if cotangent is not None],

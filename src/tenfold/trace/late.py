@@ -27,6 +27,12 @@ class Opened:
 
 def loose_key(program: Trace) -> tuple[tuple[Any, ...], list[int | float]]:
     """The program's key without its numbers, and the numbers."""
+    if program.loose is None:
+        program.loose = _loosened(program)
+    return program.loose
+
+
+def _loosened(program: Trace) -> tuple[tuple[Any, ...], list[int | float]]:
     key = list(program.key)
     numbers: list[int | float] = []
     place = 0

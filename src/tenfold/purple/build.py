@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tenfold.base import folders
+from tenfold.base.garbage import uncollected
 from tenfold.capi.build import build as build_libtenfold
 from tenfold.purple import core, unicode_tables
 from tenfold.purple.emit_c import Warn, deep
@@ -74,7 +75,8 @@ def build(
 ) -> None:
     """Compile a program's file to a native program. With `debug`, gdb shows the program's own lines; it
     looks for libtenfold in `rpath`, where one is installed, or in the cache."""
-    program = deep(lambda: expand_program(read_source(path), path))
+    with uncollected():
+        program = deep(lambda: expand_program(read_source(path), path))
     build_program(program, output, debug=debug, warn=warn, rpath=rpath)
 
 

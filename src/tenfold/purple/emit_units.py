@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tenfold.base.garbage import uncollected
 from tenfold.purple import core, ir
 from tenfold.purple.core import PRELUDE_FILE
 from tenfold.purple.emit_c import Emission, Warn, analysed, deep, function, tail_groups
@@ -22,7 +23,8 @@ def compile_units(
     program: core.Program, *, lines: bool = False, warn: Warn = lambda cycle: None
 ) -> dict[str, str]:
     """The C files of a program, certified, by names of their own."""
-    return deep(lambda: _units(analysed(program, warn), lines))
+    with uncollected():
+        return deep(lambda: _units(analysed(program, warn), lines))
 
 
 def _units(module: ir.Module, lines: bool) -> dict[str, str]:

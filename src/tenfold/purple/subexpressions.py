@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from tenfold.purple.core import (
     Call,
     Define,
@@ -28,36 +31,33 @@ from tenfold.purple.core import (
 )
 
 
+# By the kind of node; the rest are made of nothing. A table, since compiling asks millions of times.
+_CHILDREN: dict[type, Callable[[Any], list[Expr]]] = {
+    SetLocal: lambda node: [node.value],
+    SetGlobal: lambda node: [node.value],
+    Define: lambda node: [node.value],
+    IsRecord: lambda node: [node.value],
+    Lambda: lambda node: [*(default for _, _, default in node.keywords if default is not None), node.body],
+    Call: lambda node: [node.function, *node.arguments, *(value for _, value in node.keywords)],
+    Prim: lambda node: [*node.arguments, *(value for _, value in node.keywords)],
+    If: lambda node: [node.test, node.then, node.otherwise],
+    Let: lambda node: [*(value for _, value in node.bindings), node.body],
+    Letrec: lambda node: [*(value for _, value in node.bindings), node.body],
+    Seq: lambda node: list(node.exprs),
+    While: lambda node: [node.test, node.body],
+    Try: lambda node: [node.body, node.handler],
+    With: lambda node: [node.body] if node.argument is None else [node.argument, node.body],
+    MakeRecord: lambda node: list(node.arguments),
+    ForeignCall: lambda node: list(node.arguments),
+    FieldRef: lambda node: [node.record],
+    SetField: lambda node: [node.record, node.value],
+}
+
+
 def children(node: Form) -> list[Expr]:
     """The expressions that a node is made of, in the order of evaluation."""
-    match node:
-        case SetLocal(_, value) | SetGlobal(_, value) | Define(_, value) | IsRecord(_, value):
-            return [value]
-        case Lambda(_, _, keywords, body):
-            return [*(default for _, _, default in keywords if default is not None), body]
-        case Call(function, arguments, keywords):
-            return [function, *arguments, *(value for _, value in keywords)]
-        case Prim(_, arguments, keywords):
-            return [*arguments, *(value for _, value in keywords)]
-        case If(test, then, otherwise):
-            return [test, then, otherwise]
-        case Let(bindings, body) | Letrec(bindings, body):
-            return [*(value for _, value in bindings), body]
-        case Seq(exprs):
-            return list(exprs)
-        case While(test, body):
-            return [test, body]
-        case Try(body, handler):
-            return [body, handler]
-        case With(_, argument, body):
-            return [body] if argument is None else [argument, body]
-        case MakeRecord(_, arguments) | ForeignCall(_, arguments):
-            return list(arguments)
-        case FieldRef(_, _, record):
-            return [record]
-        case SetField(_, _, record, value):
-            return [record, value]
-    return []
+    made_of = _CHILDREN.get(type(node))
+    return [] if made_of is None else made_of(node)
 
 
 def mentioned(expr: Expr) -> set[Var]:

@@ -3,10 +3,11 @@ and the interpreter, which asks Python, say the same of every character."""
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 from collections.abc import Callable, Iterator
 
-CODES = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+LAST = 0x110000
 CLASSES = ("ALPHABETIC", "NUMERIC", "WHITESPACE", "UPPER", "LOWER")
 
 
@@ -41,17 +42,22 @@ def header() -> str:
     lines += ["static const struct { uint32_t first, last; int classes; } CLASSES[] = {"]
     lines += [f"    {{{first}, {last}, {bits}}}," for first, last, bits in _class_ranges()]
     lines += ["};", "static const struct { uint32_t zero; } DIGITS[] = {"]
-    lines += [f"    {{{code}}}," for code in CODES if digit_value(chr(code)) == 0]
+    lines += [f"    {{{code}}}," for code in _codes() if digit_value(chr(code)) == 0]
     lines += ["};"]
     for name, change in (("UPPER", str.upper), ("LOWER", str.lower), ("FOLDED", str.casefold)):
         lines += _case_tables(name, change)
     return "\n".join([*lines, ""])
 
 
+def _codes() -> Iterator[int]:
+    """The code points of characters: all but surrogates."""
+    return itertools.chain(range(0xD800), range(0xE000, LAST))
+
+
 def _class_ranges() -> Iterator[tuple[int, int, int]]:
     start, before = 0, 0
-    for code in [*CODES, 0x110000]:
-        bits = sum(1 << i for i, true in enumerate(classes(chr(code))) if true) if code < 0x110000 else -1
+    for code in [*_codes(), LAST]:
+        bits = sum(1 << i for i, true in enumerate(classes(chr(code))) if true) if code < LAST else -1
         if bits != before:
             if before:
                 yield start, code - 1, before
@@ -59,7 +65,7 @@ def _class_ranges() -> Iterator[tuple[int, int, int]]:
 
 
 def _case_tables(name: str, change: Callable[[str], str]) -> Iterator[str]:
-    changed = [(code, change(chr(code))) for code in CODES if change(chr(code)) != chr(code)]
+    changed = [(code, change(chr(code))) for code in _codes() if change(chr(code)) != chr(code)]
     yield f"static const PuCase TO_{name}[] = {{"
     yield from (f"    {{{code}, {ord(mapped)}}}," for code, mapped in changed if len(mapped) == 1)
     yield f"}};\nstatic const PuLongCase TO_LONG_{name}[] = {{"

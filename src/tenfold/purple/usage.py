@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from tenfold.purple import core
 from tenfold.purple.captures import everything
 from tenfold.purple.names import PRIMITIVES, row_of
@@ -10,6 +12,7 @@ TENSOR_FAMILY = "tensors"
 DRAWING = ("%uniform", "%normal", "%permutation")
 
 
+@functools.lru_cache(maxsize=2)  # a program does not change, and each of its C files asks
 def uses_tensors(program: core.Program) -> bool:
     return any(_needs_tensors(node) for form in program.forms for node in everything(form))
 

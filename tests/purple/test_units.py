@@ -22,9 +22,11 @@ FILES = {
 (define (odd-length? xs) (if (null? xs) #f (even-length? (cdr xs))))
 """,
     "lists.purple": """
-(module lists (export joined areas first-of make-counter checked marks))
+(module lists (export joined areas first-of make-counter checked marks mark same-mark?))
 (import "shapes.purple")
 (define marks '(a "b" (1.5 c)))
+(define (mark x :by '(none)) (if x by x))
+(define (same-mark? x) (eq? x (mark #t)))
 (define (areas shapes) (map area shapes))
 (define (first-of pick xs) (pick xs))
 (define (make-counter) (let ((n 0)) (lambda () (set! n (+ n 1)) n)))
@@ -41,6 +43,7 @@ FILES = {
 (print (l/first-of same (list 7 8)) (l/checked 5) (even-length? (list 1 2 3 4)) (eq? same car))
 (print (l/joined (list "x" "y")) (string-join (list "p" "q") "+"))
 (print (map even-length? (list nil (list 1))) (eq? (car l/marks) 'a))
+(print (l/same-mark? (l/mark 1)) (l/same-mark? '(none)))
 """,
 }
 

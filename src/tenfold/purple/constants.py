@@ -77,16 +77,22 @@ def immediate(value: Any) -> str | None:
 
 class Constants:
     """The table, and how it is filled: `steps[i]` are the `PuStep`s that make `constant[i]`, which may look
-    at those before it. They are data, because C compilers take long over as many statements."""
+    at those before it. They are data, because C compilers take long over as many statements.
 
-    def __init__(self) -> None:
+    A list, a vector or a bytevector is one object wherever the program mentions it: of several C files, the
+    first that has it makes it for all. `makers` are those by the object's id, `unit` is this file's name."""
+
+    def __init__(self, makers: dict[int, Constants], unit: str) -> None:
+        self.makers, self.unit = makers, unit
         self.steps: list[list[str]] = []
         self._slots: dict[Any, int] = {}
         self._held: list[Any] = []  # keeps ids from being used again
 
     def value(self, value: Any) -> str:
         """C for a literal as a Value, borrowed from the table if it is an object."""
-        return immediate(value) or f"constant[{self._slot(value)}]"
+        maker = self.makers.get(id(value), self)
+        table = "constant" if maker is self else f"literals_of_{maker.unit}"
+        return immediate(value) or f"{table}[{maker._slot(value)}]"
 
     def definitions(self) -> list[str]:
         """The table, and the steps, in C."""
@@ -100,6 +106,8 @@ class Constants:
         if found is None:
             steps = self._made(value)
             found = self._slots[key] = len(self.steps)
+            if isinstance(value, Pair | list | bytearray):
+                self.makers.setdefault(id(value), self)
             self.steps.append(steps)
             self._held.append(value)
         return found

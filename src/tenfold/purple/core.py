@@ -28,7 +28,9 @@ class Place(NamedTuple):
 
 
 NOWHERE = Place("<purple>", 0, 0)
-PRELUDE_FILE = "prelude.purple"  # whose places mean nothing to people
+PRELUDE_FILE = "prelude.purple"
+DATUM_FILE = "<datum>"  # where data that were never read stand
+UNSEEN = (PRELUDE_FILE, DATUM_FILE)  # whose places mean nothing to people
 LIBRARY = Place(PRELUDE_FILE, 1, 1)
 
 

@@ -15,6 +15,7 @@ from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.emit_function import EmitGroup
 from tenfold.purple.emit_lines import c_type
 from tenfold.purple.emit_names import Names, SharedNames
+from tenfold.purple.evaluation import refuse_evaluation
 from tenfold.purple.foreign import prototypes
 from tenfold.purple.in_place import split_in_place
 from tenfold.purple.infer import infer
@@ -44,6 +45,7 @@ def deep(work: Callable[[], T]) -> T:
 
 def analysed(program: core.Program, warn: Warn = lambda cycle: None) -> ir.Module:
     """The program in A-normal form with its ownership, proved."""
+    refuse_evaluation(program)
     module = anf.lower(specialise(program))
     for cycle in find_cycles(module):
         warn(cycle)
@@ -57,10 +59,12 @@ def analysed(program: core.Program, warn: Warn = lambda cycle: None) -> ir.Modul
 class Emission:
     """The parts of a C file that is a whole program, in the order in which they stand there."""
 
-    def __init__(self, module: ir.Module, lines: bool, shared: SharedNames | None = None):
+    def __init__(
+        self, module: ir.Module, lines: bool, shared: SharedNames | None = None, unit: str = "program"
+    ):
         self.module, self.program = module, module.program
         self.tensors = uses_tensors(self.program)
-        self.names = Names(self.program, shared or SharedNames(), lines)
+        self.names = Names(self.program, shared or SharedNames(), lines, unit)
 
     def text(self) -> str:
         groups = tail_groups([*self.module.functions, self.module.main])

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tenfold.purple import core
-from tenfold.purple.constants import c_string, plain
+from tenfold.purple.constants import c_string, immediate, plain
 from tenfold.purple.core import PRELUDE_FILE
 from tenfold.purple.emit_names import C_WORDS, Names, identifier, reads
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Function, Variable, words
@@ -61,7 +61,7 @@ class Writer:
         if rep != VALUE:
             return plain(atom.value, rep)
         text = self.names.constants.value(atom.value)
-        return f"pu_dup({text})" if owned and text.startswith("constant[") else text
+        return f"pu_dup({text})" if owned and immediate(atom.value) is None else text
 
     def source_line(self, place: core.Place) -> None:
         if self.names.lines and place.line:

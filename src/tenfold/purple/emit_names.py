@@ -29,13 +29,14 @@ C_WORDS = frozenset(
 
 
 class SharedNames:
-    """Names that all C files of one program share: those of its globals and record types, and the functions
-    that files other than their own mention."""
+    """What all C files of one program share: the names of its globals and record types, the functions that
+    files other than their own mention, and which file makes a literal."""
 
     def __init__(self, exported: frozenset[str] = frozenset()):
         self.exported = exported
         self.globals: dict[str, str] = {}
         self.types: dict[str, str] = {}
+        self.literals: dict[int, Constants] = {}
 
     def linkage(self, function: str) -> str:
         """What the definition of a function begins with, by its C name."""
@@ -46,9 +47,9 @@ class Names:
     """What the functions of one C file share: names of globals, record types and files, constants, operator
     tables."""
 
-    def __init__(self, program: core.Program, shared: SharedNames, lines: bool):
+    def __init__(self, program: core.Program, shared: SharedNames, lines: bool, unit: str):
         self.program, self.shared, self.lines = program, shared, lines
-        self.constants, self.rows = Constants(), RowTables()
+        self.constants, self.rows = Constants(shared.literals, unit), RowTables()
         self.files: dict[str, str] = {}
 
     def file(self, path: str) -> str:

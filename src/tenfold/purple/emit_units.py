@@ -39,9 +39,10 @@ def _units(module: ir.Module, lines: bool) -> dict[str, str]:
     shared = SharedNames(_exported(module, groups))
     units = {file: f"unit_{name}" for file, name in _unit_names(groups).items() if file != program.file}
     found = {}
-    for file, own in groups.items():
-        unit = Unit(module, lines, shared, file, own, units)
-        found[units.get(file, "program")] = unit.text()
+    # The program's own file comes last: what it shares with an imported one is the imported one's.
+    for file in (*units, program.file):
+        unit = Unit(module, lines, shared, file, groups[file], units)
+        found[unit.name] = unit.text()
     return found
 
 
@@ -89,7 +90,8 @@ class Unit(Emission):
         groups: list[list[Function]],
         units: dict[str, str],
     ):
-        super().__init__(module, lines, shared)
+        self.name = units.get(file, "program")
+        super().__init__(module, lines, shared, self.name)
         self.file, self.groups, self.units = file, groups, units
         self.is_main = file == module.program.file
 
@@ -104,23 +106,26 @@ class Unit(Emission):
         code = [*types, *variables, *[f"{self.signature(f)} PU_UNUSED;" for f in own], "", *closures, *bodies]
         mentioned = set(WORD.findall("\n".join([*code, end])))
         declared = self.declared(mentioned, {f.cname for f in own})
-        return "\n".join([*self.opening(self.file), *declared, *self.tables(), *code, end]) + "\n"
+        tables = [*self.tables(), f"Value *const literals_of_{self.name} = constant;"]
+        return "\n".join([*self.opening(self.file), *declared, *tables, *code, end]) + "\n"
 
     def has(self, declared: core.DefType) -> bool:
         home = declared.place.file
         return home == self.file or (self.is_main and home not in self.units)
 
     def end(self) -> str:
-        unit = self.units[self.file]
-        setup = function(f"setup_{unit}", self.make_literals(), linkage="")
-        return setup + function(f"leave_{unit}", self.drop_literals(), linkage="")
+        setup = function(f"setup_{self.name}", self.make_literals(), linkage="")
+        return setup + function(f"leave_{self.name}", self.drop_literals(), linkage="")
 
     def declared(self, mentioned: set[str], own: set[str]) -> list[str]:
         """Declarations of what the file mentions and others define."""
         found = ["#pragma GCC visibility push(hidden)"]
-        for name in self.units.values() if self.is_main else [self.units[self.file]]:
+        for name in self.units.values() if self.is_main else [self.name]:
             lines = [f"void setup_{name}(void);", f"void leave_{name}(void);"]
             found += [line for line in lines if line not in found]
+        for name in (*self.units.values(), "program"):
+            if name == self.name or f"literals_of_{name}" in mentioned:
+                found.append(f"extern Value *const literals_of_{name};")
         for declared in self.program.types.values():
             if self.names.has_type(declared) and f"type_{self.names.type(declared)}" in mentioned:
                 found.append(f"extern const PuType type_{self.names.type(declared)};")

@@ -19,8 +19,9 @@ from typing import Any, TypeVar
 import tenfold
 from tenfold.base.errors import TenfoldError, did_you_mean
 from tenfold.purple import core, messages, names
-from tenfold.purple.core import LIBRARY, NOWHERE, PRELUDE_FILE, Form, Place
+from tenfold.purple.core import LIBRARY, NOWHERE, UNSEEN, Form, Place
 from tenfold.purple.errors import PurpleError
+from tenfold.purple.evaluation import EVALUATING, Evaluation, first_evaluation
 from tenfold.purple.expand import Expander
 from tenfold.purple.generate import form_module
 from tenfold.purple.prims import foreign
@@ -108,7 +109,7 @@ class Session:
 
     def __init__(self, late: bool = False):
         self.expander = Expander(evaluate, late)
-        self.late = late
+        self.redefined = late  # whether what runs later may define names anew
         self.objects: dict[Any, Any] = {}
         self.namespace: dict[str, Any] = {
             "NIL": NIL,
@@ -154,6 +155,7 @@ class Session:
 
     def run_forms(self, forms: Iterable[Form]) -> Any:
         forms = list(forms)
+        self.redefined = self.redefined or first_evaluation(forms) is not None
         self.unit.flow.study(forms, self._stable)
         value: Any = UNSPECIFIED
         for form in forms:
@@ -162,7 +164,7 @@ class Session:
 
     def _stable(self, name: str) -> bool:
         info = self.expander.globals.get(name)
-        return info is not None and not info.assigned and (not self.late or name.startswith("prelude::"))
+        return info is not None and not info.assigned and (not self.redefined or name.startswith("prelude::"))
 
     def _run_form(self, form: Form) -> Any:
         if isinstance(form, core.DefType):
@@ -201,6 +203,8 @@ class Session:
                 found = _apply
             elif wanted == "procedure-arity":
                 found = self._arity
+            elif wanted in EVALUATING:
+                found = Evaluation(self).primitives[wanted]
             else:
                 found = REGISTRY.get(wanted) or row_function(wanted)
                 if wanted in REGISTRY and is_about_tensors(wanted):
@@ -227,7 +231,7 @@ class Session:
         else:
             found = self._bad_call(error) or _internal(error, frames)
         if found.place is NOWHERE and not (found.raised and getattr(found.payload, "origin", None)):
-            own = [i for i, (_, place) in enumerate(frames) if place.file != PRELUDE_FILE]
+            own = [i for i, (_, place) in enumerate(frames) if place.file not in UNSEEN]
             found.place = frames[own[-1]][1] if own else NOWHERE
             # Each was called by the frame before it; what the innermost one called is where it failed.
             found.stack = [(frames[i + 1][0], frames[i][1]) for i in own[-2::-1] if frames[i + 1][0]]
@@ -259,7 +263,7 @@ class Session:
                 frames[-1] = (frames[-1][0], place)
             else:
                 frames.append((function.name if function else "", place))
-        if last_tail is not None and last_tail is not NOWHERE and last_tail.file != PRELUDE_FILE:
+        if last_tail is not None and last_tail is not NOWHERE and last_tail.file not in UNSEEN:
             # It failed before what was called in tail position had begun.
             frames[-1:] = [(frames[-1][0] if frames else "", last_tail)]
         return frames

@@ -1,10 +1,13 @@
-"""Libraries as R7RS has them: `import` of sets of names, `define-library`, `cond-expand` and `include`.
+"""Libraries as R7RS has them: `import` of sets of names, `define-library`, `cond-expand`, `include` and
+`include-ci`.
 
 The standard libraries' names are the language's own, and are there without being imported."""
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tenfold.base.errors import did_you_mean
@@ -29,6 +32,7 @@ MODIFIERS = ("only", "except", "prefix", "rename")
 USAGES["define-library"] = "(define-library (NAME …) (export NAME …) (import SET …) (begin FORM …) …)"
 USAGES["cond-expand"] = "(cond-expand (REQUIREMENT FORM …) … [(else FORM …)])"
 USAGES["include"] = '(include "FILE" …)'
+USAGES["include-ci"] = '(include-ci "FILE" …)'
 
 
 def is_library(datum: Datum) -> bool:
@@ -117,7 +121,7 @@ def define_library(expander: Expander, datum: Sequence, module: Module) -> None:
             forms += each.value[1:]
         elif head in REWRITTEN and isinstance(each, Sequence):
             rewritten = rewrite(head, expander, each, made.scope)
-            queue += reversed([rewritten] if head == "include" else rewritten.value[1:])
+            queue += reversed([rewritten] if head in ("include", "include-ci") else rewritten.value[1:])
         else:
             raise PurpleError(f"define-library is written {USAGES['define-library']}", "syntax", each.place)
     expander.expand_forms(forms, made)
@@ -133,7 +137,7 @@ def define_library(expander: Expander, datum: Sequence, module: Module) -> None:
 
 
 def rewrite(name: str, expander: Expressions, datum: Sequence, scope: Scope) -> Sequence:
-    """`cond-expand` or `include` as the `begin` that it stands for."""
+    """`cond-expand`, `include` or `include-ci` as the `begin` that it stands for."""
     place = datum.place
     begin = Name("begin", place, Alias("begin", "begin", expander.base))
     return Sequence([begin, *REWRITTEN[name](expander, datum, scope)], place)
@@ -167,19 +171,24 @@ def _holds(expander: Any, datum: Datum) -> bool:
     return all(every) if head == "and" else any(every)
 
 
-def _include(expander: Any, datum: Sequence, scope: Scope) -> list[Datum]:
+def _include(expander: Any, datum: Sequence, scope: Scope, folds: bool = False) -> list[Datum]:
     data: list[Datum] = []
     for each in datum.value[1:]:
         if not isinstance(each.value, str) or isinstance(each, Name):
-            raise PurpleError(f"include is written {USAGES['include']}", "syntax", each.place)
+            name = "include-ci" if folds else "include"
+            raise PurpleError(f"{name} is written {USAGES[name]}", "syntax", each.place)
         path = os.path.normpath(os.path.join(os.path.dirname(scope.module.file), each.value))
         try:
             text = read_source(path)
         except PurpleError as error:
             raise error if error.place.line else PurpleError(error.message, "file", each.place) from None
         expander.sources[path] = text
-        data += read(text, path)
+        data += read(text, path, folds)
     return data
 
 
-REWRITTEN = {"cond-expand": _cond_expand, "include": _include}
+REWRITTEN: dict[str, Callable[[Any, Sequence, Scope], list[Datum]]] = {
+    "cond-expand": _cond_expand,
+    "include": _include,
+    "include-ci": functools.partial(_include, folds=True),
+}

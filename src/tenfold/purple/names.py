@@ -42,10 +42,10 @@ class Primitive(NamedTuple):
 
 # Kinds: any, number (int, ratio or float), int (as a result one of 64 bits; integer is a result of any
 # size), float, bool, string, char, symbol, keyword, list (nil or a pair that ends in nil), pair, vector,
-# bytevector, table, box, procedure, tensor, error, pointer, module, void (unspecified). `number*` is a
-# number or a tensor, `bool*` a boolean or a tensor; `index` what `tensor-ref` takes. A value of another
-# kind than its parameter's is an error of kind `type`. In brackets: may be left out. `...`: the kind before
-# it any number of times, none included.
+# bytevector, table, box, procedure, environment, tensor, error, pointer, module, void (unspecified).
+# `number*` is a number or a tensor, `bool*` a boolean or a tensor; `index` what `tensor-ref` takes. A value
+# of another kind than its parameter's is an error of kind `type`. In brackets: may be left out. `...`: the
+# kind before it any number of times, none included.
 FAMILIES = {
     "numbers": """
 (+ number* ...) -> number* : The sum; 0 of nothing. Integers and ratios are exact.
@@ -226,6 +226,14 @@ FAMILIES = {
     memory or foreign.
 (error-irritants error) -> list : The irritants given to `error`.
 (%fail-as symbol string) -> any : Fails with a kind of error and a message.
+(eval any [environment]) -> any : The value of a datum that is an expression or a definition; interpreted
+    programs only.
+(environment list ...) -> environment : What import sets such as (scheme base) bind; interpreted
+    programs only.
+(scheme-report-environment int) -> environment : The language's names; interpreted programs only.
+(null-environment int) -> environment : The same; interpreted programs only.
+(interaction-environment) -> environment : The program's own names; interpreted programs only.
+(load string [environment]) -> void : Runs a file's forms; interpreted programs only.
 (%match-failed any) -> any : Fails with kind `match` and the value that no clause took.
 (exit [int]) -> any : Ends the program with a status (0 by default).
 """,

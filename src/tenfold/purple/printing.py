@@ -14,6 +14,7 @@ from tenfold.purple.values import (
     UNSPECIFIED,
     Box,
     Char,
+    Environment,
     ErrorValue,
     Keyword,
     Pair,
@@ -245,8 +246,8 @@ def _parts(item: Any, quoted: bool) -> list[Any]:
         return _spaced(item.items)
     if kind is ErrorValue:
         return [f"#<error {item.message}>"]
-    if kind is Pointer:
-        return ["#<pointer>"]
+    if kind is Pointer or kind is Environment:
+        return [f"#<{kind.__name__.lower()}>"]
     if isinstance(item, Tensor):
         # What computed it is no part of the value: both ways to run print the numbers alone.
         return [repr(item.detach())]

@@ -44,17 +44,60 @@ def transform(macro: Transformer, use: Sequence, scope: Scope, made: list[int]) 
     return datum
 
 
-class _Expansion:
+class ValuesAsData:
+    """Makes of values the data that they are written as, for `giver`. They stand at `place`; with `apart`
+    each list stands behind the one before it, so that no two places are the same."""
+
+    def __init__(self, place: Place, giver: str, apart: bool = False):
+        self.place, self.giver, self.apart = place, giver, apart
+        self.names: dict[Symbol, Name] = {}
+        self.places: dict[int, tuple[Pair, Place]] = {}
+        self.open: set[int] = set()  # the pairs and vectors whose data are being made
+
+    def named(self, symbol: Symbol) -> Name:
+        return self.names.get(symbol) or Name(symbol.name, self.place)
+
+    def datum(self, value: Any) -> Datum:
+        """The datum that a value is written as."""
+        if isinstance(value, Symbol):
+            return self.named(value)
+        if not isinstance(value, (Pair, list)):
+            return Datum(value, self.place)
+        entered: list[int] = []
+        try:
+            if isinstance(value, list):
+                self._enter(value, entered)
+                return Vector([self.datum(each) for each in value], self.place)
+            if self.apart:
+                self.place = self.place._replace(column=self.place.column + 1)
+            place = self.places[id(value)][1] if id(value) in self.places else self.place
+            items: list[Datum] = []
+            rest: Any = value
+            while isinstance(rest, Pair):
+                self._enter(rest, entered)
+                items.append(self.datum(rest.car))
+                rest = rest.cdr
+            return Sequence(items, place, None if rest is NIL else self.datum(rest))
+        finally:
+            self.open.difference_update(entered)
+
+    def _enter(self, value: Pair | list[Any], entered: list[int]) -> None:
+        """Note that a pair or vector is being made a datum; one that is within itself has none."""
+        if id(value) in self.open:
+            raise PurpleError(f"{self.giver} gives a list that holds itself", "syntax", self.place)
+        self.open.add(id(value))
+        entered.append(id(value))
+
+
+class _Expansion(ValuesAsData):
     """One use of a macro. `names`: the symbols, equal to none that are read, that stand for names that are
     more than their text."""
 
     def __init__(self, macro: Transformer, place: Place, scope: Scope):
-        self.macro, self.place, self.scope = macro, place, scope
-        self.names: dict[Symbol, Name] = {}
+        super().__init__(place, f"the macro {macro.name}")
+        self.macro, self.scope = macro, scope
         self.known: dict[Any, Symbol] = {}
         self.renamed: dict[Symbol, Symbol] = {}
-        self.places: dict[int, tuple[Pair, Place]] = {}
-        self.open: set[int] = set()  # the pairs and vectors whose data are being made
 
     def value(self, datum: Datum) -> Any:
         """A datum as the value that `quote` would give."""
@@ -93,35 +136,4 @@ class _Expansion:
     def name(self, procedure: str, symbol: Any) -> Name:
         if not isinstance(symbol, Symbol):
             raise PurpleError(f"{procedure} takes a symbol", "type", self.place)
-        return self.names.get(symbol) or Name(symbol.name, self.place)
-
-    def datum(self, value: Any) -> Datum:
-        """The datum that a value is written as."""
-        if isinstance(value, Symbol):
-            return self.name(self.macro.name, value)
-        if not isinstance(value, (Pair, list)):
-            return Datum(value, self.place)
-        entered: list[int] = []
-        try:
-            if isinstance(value, list):
-                self._enter(value, entered)
-                return Vector([self.datum(each) for each in value], self.place)
-            place = self.places[id(value)][1] if id(value) in self.places else self.place
-            items: list[Datum] = []
-            rest: Any = value
-            while isinstance(rest, Pair):
-                self._enter(rest, entered)
-                items.append(self.datum(rest.car))
-                rest = rest.cdr
-            return Sequence(items, place, None if rest is NIL else self.datum(rest))
-        finally:
-            self.open.difference_update(entered)
-
-    def _enter(self, value: Pair | list[Any], entered: list[int]) -> None:
-        """Note that a pair or vector is being made a datum; one that is within itself has none."""
-        if id(value) in self.open:
-            raise PurpleError(
-                f"the macro {self.macro.name} gives a list that holds itself", "syntax", self.place
-            )
-        self.open.add(id(value))
-        entered.append(id(value))
+        return self.named(symbol)

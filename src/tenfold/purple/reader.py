@@ -119,18 +119,17 @@ def read_source(path: str) -> str:
         raise PurpleError(f"byte 0x{byte:02x} is not valid UTF-8", "read", place) from None
 
 
-def read(text: str, file: str = "<text>") -> list[Datum]:
-    """All data of a text."""
-    return Reader(text, file).read()
+def read(text: str, file: str = "<text>", folds: bool = False) -> list[Datum]:
+    """All data of a text. `folds`: capital letters in names are read as small ones."""
+    return Reader(text, file, folds).read()
 
 
 class Reader:
-    def __init__(self, text: str, file: str):
-        self.text, self.file = text, file
+    def __init__(self, text: str, file: str, folds: bool = False):
+        self.text, self.file, self.folds = text, file, folds
         self.line, self.line_start, self.position = 1, 0, 0
         self.top: list[Datum] = []
         self.stack: list[_Open] = []
-        self.folds = False  # whether capital letters are read as small ones
 
     def read(self) -> list[Datum]:
         text, end = self.text, len(self.text)

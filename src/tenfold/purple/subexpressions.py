@@ -30,7 +30,6 @@ from tenfold.purple.core import (
     With,
 )
 
-
 # By the kind of node; the rest are made of nothing. A table, since compiling asks millions of times.
 _CHILDREN: dict[type, Callable[[Any], list[Expr]]] = {
     SetLocal: lambda node: [node.value],

@@ -155,6 +155,15 @@ class ErrorValue:
         self.origin = origin
 
 
+class Environment:
+    """What names mean to `eval`: those of a module of the expander's."""
+
+    __slots__ = ("module",)
+
+    def __init__(self, module: Any):
+        self.module = module
+
+
 class Pointer:
     """An address that a foreign function gave."""
 

@@ -41,6 +41,11 @@ def test_native_code_calls_functions_with_lists_and_loses_nothing(libraries: str
     assert run(SCRIPT, R_LIBS=libraries) == "fine"
 
 
+def test_native_code_that_throws_jumps_and_hands_over_nothing_ends_in_conditions(tmp_path: Path) -> None:
+    hostile = SCRIPT.with_name("hostile")
+    assert run(hostile.with_suffix(".R"), R_LIBS=_installed(hostile, tmp_path)) == "fine"
+
+
 def test_packages_that_import_torch_find_these_functions(tmp_path: Path) -> None:
     both = f"{tmp_path}:{library()}"
     source = shutil.copytree(ROOT / "bindings" / "r-torch", tmp_path / "source")

@@ -25,6 +25,17 @@ def test_there_is_one_cpu(tn: Bridge) -> None:
     tn.tn_synchronize(CPU)
 
 
+def test_libtorch_says_what_it_was_built_with(tn: Bridge) -> None:
+    assert tn.tn_has_backend(b"mkl") == torch.backends.mkl.is_available()
+    assert tn.tn_has_backend(b"mkldnn") == torch.backends.mkldnn.is_available()
+    assert tn.tn_has_backend(b"openmp") == torch.backends.openmp.is_available()
+    assert tn.tn_has_backend(b"cuda") == torch.cuda.is_available()
+    with pytest.raises(TenfoldError, match="'abacus' is no backend: cuda, cudnn"):
+        tn.tn_has_backend(b"abacus")
+    with pytest.raises(TenfoldError, match="cuda and cudnn"):
+        tn.tn_backend_version(b"mkl")
+
+
 @without_cuda
 @pytest.mark.parametrize(
     ("name", "arguments"),
@@ -34,6 +45,9 @@ def test_there_is_one_cpu(tn: Bridge) -> None:
         ("tn_memory_allocated", (CUDA,)),
         ("tn_memory_peak", (CUDA,)),
         ("tn_memory_reserved", (CUDA,)),
+        ("tn_memory_statistic", (CUDA, b"allocated_bytes.all.peak")),
+        ("tn_backend_version", (b"cuda",)),
+        ("tn_backend_version", (b"cudnn",)),
         ("tn_memory_reset_peak", (CUDA,)),
         ("tn_empty_cache", ()),
     ],

@@ -153,6 +153,9 @@ in_groups <- function(iter, size, drop_last) {
 # What an iterator gives after the last: the same symbol as the generators of package coro.
 exhausted <- function() as.symbol(".__exhausted__.")
 
+# Generators of package coro know this call by its name; nobody else may make it.
+yield <- function(x) refuse("yield() has a meaning inside coro::generator() and coro::async_generator() alone")
+
 is_exhausted <- function(x) identical(x, exhausted())
 
 dataloader_next <- function(iter, completed = NULL) {

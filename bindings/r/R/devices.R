@@ -83,16 +83,73 @@ cuda_amp_grad_scaler <- function(init_scale = 2^16, growth_factor = 2, backoff_f
 
 # ---- what there is ----
 
-backends_mps_is_available <- function() FALSE
+has_backend <- function(name) .Call(C_tf_has_backend, name)
+
+backends_mps_is_available <- function() has_backend("mps")
 
 backends_mps_synchronize <- function() refuse("this libtorch has no MPS", kind = "NOT_AVAILABLE")
 
-backends_cudnn_is_available <- function() cuda_is_available()
+backends_cudnn_is_available <- function() has_backend("cudnn") && cuda_is_available()
+
+backends_mkl_is_available <- function() has_backend("mkl")
+
+backends_mkldnn_is_available <- function() has_backend("mkldnn")
+
+backends_openmp_is_available <- function() has_backend("openmp")
+
+# cuDNN counts 9.10.2 as 91002, and before its version 9 8.9.7 as 8907.
+backends_cudnn_version <- function() {
+  version <- .Call(C_tf_backend_version, "cudnn")
+  major <- if (version >= 90000) 10000 else 1000
+  numeric_version(paste(version %/% major, version %% major %/% 100, version %% 100, sep = "."))
+}
+
+# CUDA counts 13.1 as 13010.
+cuda_runtime_version <- function() {
+  version <- .Call(C_tf_backend_version, "cuda")
+  numeric_version(paste(version %/% 1000, version %% 1000 %/% 10, version %% 10, sep = "."))
+}
 
 # The device that "cuda" means, counted from 0.
 cuda_current_device <- function() {
   if (!cuda_is_available()) refuse("CUDA is not available.", kind = "NOT_AVAILABLE")
   torch_empty(0, device = "cuda")$device$index
+}
+
+# A CUDA device by its number, counted from 0, as everywhere in CUDA.
+cuda_numbered <- function(device) {
+  if (!cuda_is_available()) refuse("CUDA is not available.", kind = "NOT_AVAILABLE")
+  count <- cuda_device_count()
+  if (!is.numeric(device) || length(device) != 1 || !device %in% (seq_len(count) - 1)) {
+    refuse("device must be an integer between 0 and ", count - 1)
+  }
+  torch_device("cuda", device)
+}
+
+cuda_get_device_capability <- function(device = cuda_current_device()) {
+  structure(.Call(C_tf_device_capability, cuda_numbered(device)), names = c("Major", "Minor"))
+}
+
+# What CUDA's allocator counts, by kind, pool and measure.
+cuda_memory_stats <- function(device = cuda_current_device()) {
+  place <- cuda_numbered(device)
+  close(torch_empty(1, device = place)) # the allocator counts from a device's first tensor
+  named <- function(names, f) structure(lapply(names, f), names = names)
+  told <- function(...) .Call(C_tf_memory_statistic, place, paste(..., sep = "."))
+  measures <- function(...) named(c("current", "peak", "allocated", "freed"), function(measure) told(..., measure))
+  pools <- function(kind) named(c("all", "small_pool", "large_pool"), function(pool) measures(kind, pool))
+  pooled <- c("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
+              "inactive_split_bytes")
+  counts <- c(named(c("num_alloc_retries", "num_ooms", "max_split_size"), told),
+              named(c("oversize_allocations", "oversize_segments"), measures), named(pooled, pools))
+  structure(counts, class = "cuda_memory_stats")
+}
+
+cuda_memory_summary <- function(device = cuda_current_device()) print(cuda_memory_stats(device))
+
+print.cuda_memory_stats <- function(x, ...) {
+  str(unclass(x))
+  invisible(x)
 }
 
 # Past so many megabytes of tensors R collects what it no longer reaches; memory that is freed goes back at once.

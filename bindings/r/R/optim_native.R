@@ -87,7 +87,7 @@ check_states <- function(self, state_dict) {
 }
 
 load_native <- function(self, state_dict) {
-  if (startsWith(class(self)[1], "optim_ignite_") && is.list(state_dict$state)) check_states(self, state_dict)
+  if (inherits(self, "optim_ignite") && is.list(state_dict$state)) check_states(self, state_dict)
   load_groups(self, state_dict)
   before <- 0
   for (g in seq_along(self$param_groups)) {
@@ -142,9 +142,43 @@ optim_adamw <- native_optimizer("optim_adamw", "adamw", adamw_options)
 optim_rmsprop <- native_optimizer("optim_rmsprop", "rmsprop", rmsprop_options)
 optim_adagrad <- native_optimizer("optim_adagrad", "adagrad", adagrad_options)
 
-# The names of R's torch for optimizers whose steps are libtorch's own, as those above are.
-optim_ignite_sgd <- native_optimizer("optim_ignite_sgd", "sgd", sgd_options)
-optim_ignite_adam <- native_optimizer("optim_ignite_adam", "adam", adam_options)
-optim_ignite_adamw <- native_optimizer("optim_ignite_adamw", "adamw", adamw_options)
-optim_ignite_rmsprop <- native_optimizer("optim_ignite_rmsprop", "rmsprop", rmsprop_options)
-optim_ignite_adagrad <- native_optimizer("optim_ignite_adagrad", "adagrad", adagrad_options)
+# ---- those of R's torch that wrap libtorch's ----
+
+# An optimizer around another whose steps are libtorch's: private$.optim(params, ...) makes that from the parameters and
+# options of a group, and private$.assert_params(...), where there is one, checks options first.
+OptimizerIgnite <- optimizer(
+  "OptimizerIgnite",
+  initialize = function(params, defaults) {
+    if (is.null(private$.optim)) refuse("OptimizerIgnite is abstract: private$.optim(params, ...) makes the optimizer that it wraps")
+    check <- if (is.null(private$.assert_params)) function(...) NULL else private$.assert_params
+    options_of <- function(group) c(group[setdiff(names(group), "params")], defaults[setdiff(names(defaults), names(group))])
+    groups <- groups_of(params)
+    for (group in groups) do.call(check, options_of(group))
+    self$ptr <- do.call(private$.optim, c(list(params = parameters_of(groups[[1]]$params)), options_of(groups[[1]])))
+    if (!is_optimizer(self$ptr)) refuse("private$.optim gives an optimizer, such as optim_ignite_adam's", kind = "TYPE")
+    self$defaults <- defaults
+    self$add_param_group <- function(param_group) {
+      do.call(check, options_of(param_group))
+      self$ptr$add_param_group(param_group)
+      invisible(self)
+    }
+    for (group in groups[-1]) self$ptr$add_param_group(c(group["params"], options_of(group)))
+    for (each in c("zero_grad", "state_dict", "load_state_dict", "get", "set", "state", "state_of", "clone")) {
+      assign(each, self$ptr[[each]], self)
+    }
+    makeActiveBinding("param_groups", function(value) {
+      if (missing(value)) self$ptr$param_groups else self$ptr$param_groups <- value
+    }, self)
+  },
+  step = function(closure = NULL) self$ptr$step(closure)
+)
+
+optimizer_ignite <- function(name = NULL, ..., private = NULL, active = NULL, parent_env = parent.frame()) {
+  optimizer(c(name, "optim_ignite"), inherit = OptimizerIgnite, ..., private = private, active = active, parent_env = parent_env)
+}
+
+optim_ignite_sgd <- native_optimizer(c("optim_ignite_sgd", "optim_ignite"), "sgd", sgd_options)
+optim_ignite_adam <- native_optimizer(c("optim_ignite_adam", "optim_ignite"), "adam", adam_options)
+optim_ignite_adamw <- native_optimizer(c("optim_ignite_adamw", "optim_ignite"), "adamw", adamw_options)
+optim_ignite_rmsprop <- native_optimizer(c("optim_ignite_rmsprop", "optim_ignite"), "rmsprop", rmsprop_options)
+optim_ignite_adagrad <- native_optimizer(c("optim_ignite_adagrad", "optim_ignite"), "adagrad", adagrad_options)

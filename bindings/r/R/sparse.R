@@ -36,6 +36,11 @@ sparse_methods <- list(
   dequantize = function(x) torch_dequantize(x)
 )
 
+# The product of two matrices where the sparse one has elements, and that added.
+torch_sparse_sampled_addmm <- function(self, mat1, mat2, beta = 1, alpha = 1) {
+  tenfold_call("aten::sparse_sampled_addmm", self, as_tensor(mat1), as_tensor(mat2), beta, alpha)
+}
+
 sparse_rows <- function(x, rows) {
   chosen <- torch_tensor(rows) - 1L
   tenfold_call("aten::index_select", x, 0L, chosen)

@@ -156,7 +156,7 @@ tn_dtype dtype_of(SEXP x) {
 }
 
 tn_device device_of(SEXP x) {
-    if (Rf_inherits(x, "torch_device") && TYPEOF(x) == VECSXP) x = VECTOR_ELT(x, 0);
+    if (Rf_inherits(x, "torch_device") && TYPEOF(x) == VECSXP && Rf_xlength(x) == 1) x = VECTOR_ELT(x, 0);
     const char *name = text_of(x);
     static const struct {
         const char *name;

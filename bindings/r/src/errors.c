@@ -9,9 +9,34 @@ SEXP package_env = NULL;
 SEXP callback_error = NULL;
 int tracing = 0;
 
+/* How many bytes the character at a place takes in UTF-8; 0 where none is written right. */
+static size_t character_bytes(const unsigned char *at) {
+    size_t bytes = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
+    for (size_t i = 1; i < bytes; i++) {
+        if ((at[i] & 0xc0) != 0x80) return 0;
+    }
+    if (at[0] == 0xe0 && at[1] < 0xa0) return 0; /* written longer than needed */
+    if (at[0] == 0xed && at[1] > 0x9f) return 0; /* a half of a surrogate pair */
+    if (at[0] == 0xf0 && at[1] < 0x90) return 0;
+    if (at[0] == 0xf4 && at[1] > 0x8f) return 0;
+    return bytes;
+}
+
+/* A message may quote bytes of any kind, or have been cut inside a character: what is no UTF-8 becomes '?'. */
+static SEXP readable(const char *text) {
+    char *copy = R_alloc(strlen(text) + 1, 1);
+    strcpy(copy, text);
+    for (char *at = copy; *at != 0;) {
+        size_t bytes = character_bytes((unsigned char *)at);
+        if (bytes == 0) *at = '?';
+        at += bytes == 0 ? 1 : bytes;
+    }
+    return Rf_mkCharCE(copy, CE_UTF8);
+}
+
 static void signal_condition(int code, const char *text) __attribute__((noreturn));
 static void signal_condition(int code, const char *text) {
-    SEXP message = PROTECT(Rf_ScalarString(Rf_mkCharCE(text, CE_UTF8)));
+    SEXP message = PROTECT(Rf_ScalarString(readable(text)));
     SEXP name = PROTECT(Rf_mkString(tn_error_name(code)));
     SEXP call = PROTECT(Rf_lang4(Rf_install("signal_tenfold_error"), message, Rf_ScalarInteger(code), name));
     Rf_eval(call, package_env);

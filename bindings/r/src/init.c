@@ -59,6 +59,34 @@ SEXP tf_device_count(void) {
     return Rf_ScalarInteger((int)count);
 }
 
+SEXP tf_has_backend(SEXP name) {
+    int found = tn_has_backend(text_of(name));
+    if (found < 0) raise_last();
+    return Rf_ScalarLogical(found);
+}
+
+SEXP tf_backend_version(SEXP name) {
+    int64_t version = tn_backend_version(text_of(name));
+    if (version < 0) raise_last();
+    return Rf_ScalarInteger((int)version);
+}
+
+SEXP tf_device_capability(SEXP device) {
+    int64_t major, minor;
+    check(tn_device_capability(device_of(device), &major, &minor));
+    SEXP out = PROTECT(Rf_allocVector(INTSXP, 2));
+    INTEGER(out)[0] = (int)major;
+    INTEGER(out)[1] = (int)minor;
+    UNPROTECT(1);
+    return out;
+}
+
+SEXP tf_memory_statistic(SEXP device, SEXP name) {
+    int64_t count = tn_memory_statistic(device_of(device), text_of(name));
+    if (count < 0) raise_last();
+    return Rf_ScalarReal((double)count);
+}
+
 SEXP tf_synchronize(SEXP device) {
     check(tn_synchronize(device_of(device)));
     return R_NilValue;
@@ -218,8 +246,9 @@ static const R_CallMethodDef written_methods[] = {
     ENTRY(tf_optimizer_step, 1), ENTRY(tf_optimizer_zero_grad, 1), ENTRY(tf_optimizer_get, 2),
     ENTRY(tf_optimizer_set, 3), ENTRY(tf_optimizer_state, 1), ENTRY(tf_optimizer_set_state, 2),
     ENTRY(tf_train_step, 5), ENTRY(tf_set_pressure, 1), ENTRY(tf_memory, 0), ENTRY(tf_available, 0),
-    ENTRY(tf_versions, 0), ENTRY(tf_cuda_available, 0), ENTRY(tf_device_count, 0), ENTRY(tf_synchronize, 1),
-    ENTRY(tf_empty_cache, 0), ENTRY(tf_manual_seed, 1),
+    ENTRY(tf_versions, 0), ENTRY(tf_cuda_available, 0), ENTRY(tf_device_count, 0), ENTRY(tf_has_backend, 1),
+    ENTRY(tf_backend_version, 1), ENTRY(tf_device_capability, 1), ENTRY(tf_memory_statistic, 2),
+    ENTRY(tf_synchronize, 1), ENTRY(tf_empty_cache, 0), ENTRY(tf_manual_seed, 1),
     ENTRY(tf_default_generator, 1), ENTRY(tf_generator_state, 1), ENTRY(tf_generator_set_state, 2),
     ENTRY(tf_generator, 2), ENTRY(tf_threads, 1), ENTRY(tf_save, 3), ENTRY(tf_load, 1),
 };

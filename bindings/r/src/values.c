@@ -18,6 +18,40 @@ static tn_value *refuse(reason *why, int code, const char *text) {
 
 static tn_value *from_r(SEXP x, reason *why, int depth);
 
+/* A list on its way to libtorch; what was made of it is freed whether or not R jumps. */
+typedef struct {
+    SEXP list, names;
+    bool tuple;
+    reason *why;
+    int depth;
+    tn_value **items, **keys;
+    R_xlen_t made, named;
+    tn_value *out;
+} conversion;
+
+static SEXP convert_list(void *given) {
+    conversion *to = given;
+    R_xlen_t n = Rf_xlength(to->list);
+    while (to->made < n && (to->items[to->made] = from_r(VECTOR_ELT(to->list, to->made), to->why, to->depth + 1)) != NULL) to->made++;
+    if (to->made < n) return R_NilValue;
+    const tn_value *const *items = (const tn_value *const *)to->items;
+    if (to->tuple) {
+        to->out = tn_value_tuple(items, n);
+    } else if (to->names == R_NilValue) {
+        to->out = tn_value_list(items, n);
+    } else {
+        while (to->named < n && (to->keys[to->named] = tn_value_string(Rf_translateCharUTF8(STRING_ELT(to->names, to->named)))) != NULL) to->named++;
+        if (to->named == n) to->out = tn_value_dict((const tn_value *const *)to->keys, items, n);
+    }
+    return R_NilValue;
+}
+
+static void free_parts(void *given) {
+    conversion *to = given;
+    for (R_xlen_t i = 0; i < to->made; i++) tn_value_free(to->items[i]);
+    for (R_xlen_t i = 0; i < to->named; i++) tn_value_free(to->keys[i]);
+}
+
 static tn_value *from_list(SEXP x, reason *why, int depth) {
     R_xlen_t n = Rf_xlength(x);
     SEXP names = Rf_getAttrib(x, R_NamesSymbol);
@@ -31,27 +65,26 @@ static tn_value *from_list(SEXP x, reason *why, int depth) {
         }
         if (Rf_any_duplicated(names, FALSE) != 0) return refuse(why, TN_ERROR_ARGUMENT, "two entries of a list have the same name, which no dict has");
     }
-    tn_value **items = (tn_value **)R_alloc(2 * n + 1, sizeof *items), **keys = items + n;
-    R_xlen_t made = 0, named = 0;
-    tn_value *out = NULL;
-    while (made < n && (items[made] = from_r(VECTOR_ELT(x, made), why, depth + 1)) != NULL) made++;
-    if (made == n) {
-        if (tuple) {
-            out = tn_value_tuple((const tn_value *const *)items, n);
-        } else if (names == R_NilValue) {
-            out = tn_value_list((const tn_value *const *)items, n);
-        } else {
-            while (named < n && (keys[named] = tn_value_string(Rf_translateCharUTF8(STRING_ELT(names, named)))) != NULL) named++;
-            if (named == n) out = tn_value_dict((const tn_value *const *)keys, (const tn_value *const *)items, n);
-        }
+    tn_value **items = (tn_value **)R_alloc(2 * n + 1, sizeof *items);
+    conversion to = {x, names, tuple, why, depth, items, items + n, 0, 0, NULL};
+    R_ExecWithCleanup(convert_list, &to, free_parts, &to);
+    return to.out;
+}
+
+static const char *const na = "NA stands for nothing in libtorch: NULL is None, NaN is no number";
+
+/* Whole numbers of package bit64, whose bits lie in doubles. */
+static tn_value *from_wide(SEXP x, reason *why) {
+    R_xlen_t n = Rf_xlength(x);
+    int64_t *numbers = (int64_t *)R_alloc(n + 1, sizeof *numbers);
+    memcpy(numbers, REAL(x), n * sizeof *numbers);
+    for (R_xlen_t i = 0; i < n; i++) {
+        if (numbers[i] == INT64_MIN) return refuse(why, TN_ERROR_ARGUMENT, na);
     }
-    for (R_xlen_t i = 0; i < made; i++) tn_value_free(items[i]);
-    for (R_xlen_t i = 0; i < named; i++) tn_value_free(keys[i]);
-    return out;
+    return n == 1 ? tn_value_int(numbers[0]) : tn_value_int_list(numbers, n);
 }
 
 static tn_value *from_r(SEXP x, reason *why, int depth) {
-    static const char *na = "NA stands for nothing in libtorch: NULL is None, NaN is no number";
     if (depth > 200) return refuse(why, TN_ERROR_ARGUMENT, "lists are nested deeper than 200");
     R_xlen_t n = Rf_xlength(x);
     switch (TYPEOF(x)) {
@@ -81,6 +114,7 @@ static tn_value *from_r(SEXP x, reason *why, int depth) {
         return n == 1 ? tn_value_int(numbers[0]) : tn_value_int_list(numbers, n);
     }
     case REALSXP:
+        if (Rf_inherits(x, "integer64")) return from_wide(x, why);
         for (R_xlen_t i = 0; i < n; i++) {
             if (R_IsNA(REAL(x)[i])) return refuse(why, TN_ERROR_ARGUMENT, na);
         }
@@ -235,22 +269,36 @@ SEXP value_to_r(tn_value *value) {
 
 /* ---- stacks ---- */
 
+typedef struct {
+    SEXP list;
+    tn_stack *stack;
+    bool full;
+} filling;
+
+static SEXP fill_stack(void *given) {
+    filling *to = given;
+    for (R_xlen_t i = 0; i < Rf_xlength(to->list); i++) {
+        tn_value *value = value_of(VECTOR_ELT(to->list, i));
+        tn_status status = tn_stack_push(to->stack, value);
+        tn_value_free(value);
+        check(status);
+    }
+    to->full = true;
+    return R_NilValue;
+}
+
+static void free_unless_full(void *given) {
+    filling *to = given;
+    if (!to->full) tn_stack_free(to->stack);
+}
+
 /* A list's values on a stack, which the caller frees; raises with nothing left over. */
 tn_stack *stack_of(SEXP list) {
     if (TYPEOF(list) != VECSXP) fail_with(TN_ERROR_TYPE, "a list of values is needed, not %s", describe_value(list));
-    reason why = {TN_OK, ""};
-    tn_stack *stack = tn_stack_new();
-    if (stack == NULL) raise_last();
-    bool made = true;
-    for (R_xlen_t i = 0; made && i < Rf_xlength(list); i++) {
-        tn_value *value = from_r(VECTOR_ELT(list, i), &why, 0);
-        made = value != NULL && tn_stack_push(stack, value) == TN_OK;
-        tn_value_free(value);
-    }
-    if (made) return stack;
-    tn_stack_free(stack);
-    if (why.code != TN_OK) fail_with(why.code, "%s", why.text);
-    raise_last();
+    filling to = {list, tn_stack_new(), false};
+    if (to.stack == NULL) raise_last();
+    R_ExecWithCleanup(fill_stack, &to, free_unless_full, &to);
+    return to.stack;
 }
 
 static void free_stack(void *stack) { tn_stack_free(stack); }

@@ -206,3 +206,34 @@ behaves("attention is a function of its weights", local({
   stopifnot(torch_allclose(attend(NULL, NULL, FALSE, 0)[[1]], layer(x, x, x)[[1]]))
   stopifnot(all(dim(attend(torch_randn(1, 1, 4), torch_randn(1, 1, 4), TRUE, 0)[[2]]) == c(2, 3, 5)))
 }))
+
+behaves("kinds of optimizers that wrap libtorch's are derived from OptimizerIgnite", local({
+  kind <- optimizer_ignite("mine", initialize = function(params, lr = 0.1) super$initialize(params, list(lr = lr)),
+    private = list(.optim = function(params, ...) optim_ignite_sgd(params, ...), .assert_params = function(lr) if (lr < 0) stop("a negative lr")))
+  w <- torch_tensor(c(1, 2), requires_grad = TRUE)
+  v <- torch_tensor(5, requires_grad = TRUE)
+  o <- kind(list(list(params = list(w)), list(params = list(v), lr = 1)), lr = 0.5)
+  stopifnot(inherits(o, c("mine", "optim_ignite", "OptimizerIgnite"), which = TRUE) == 1:3, is_optimizer(o))
+  ((w^2)$sum() + (v^2)$sum())$backward()
+  o$step()
+  stopifnot(as_array(w) == c(0, 0), v$item() == -5)
+  lr_step(o, step_size = 1, gamma = 0.1)$step()
+  stopifnot(all.equal(vapply(o$param_groups, function(group) group$lr, 0), c(0.05, 0.1)))
+  o$load_state_dict(o$state_dict())
+  stopifnot(refused(kind(list(w), lr = -1)) == "a negative lr")
+  stopifnot(grepl("abstract", tryCatch(OptimizerIgnite(list(w), list()), error = conditionMessage)))
+}))
+
+behaves("what libtorch was built with can be asked, and CUDA's figures are errors without it", local({
+  stopifnot(is.logical(c(backends_mkl_is_available(), backends_mkldnn_is_available(), backends_openmp_is_available())))
+  if (!cuda_is_available()) {
+    asked <- list(cuda_memory_stats, cuda_memory_summary, cuda_runtime_version, backends_cudnn_version, cuda_get_device_capability)
+    for (f in asked) stopifnot(grepl("CUDA", tryCatch(f(), runtime_error = conditionMessage)))
+  }
+}))
+
+behaves("a product is computed where a sparse matrix has elements", local({
+  mask <- torch_tensor(matrix(c(1, 0, 2, 0, 3, 0), 2))$to_sparse_csr()
+  found <- torch_sparse_sampled_addmm(mask, torch_ones(2, 4), torch_ones(4, 3), beta = 2, alpha = 0.5)
+  stopifnot(as_array(found$to_dense()) == rbind(c(4, 6, 8), 0))
+}))

@@ -21,4 +21,5 @@ deep <- 1L
 for (i in 1:300) deep <- list(deep)
 refused(deep, "nested")
 stopifnot(tenfold_memory()[["objects"]] == 0)
+stopifnot(identical(jit_stack(list(structure(5e-324, class = "integer64")))[[1]], 1L)) # the bits of package bit64's 1
 cat("fine")

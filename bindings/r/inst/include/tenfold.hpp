@@ -52,6 +52,14 @@ struct unwinding {  // R is about to jump, and waits for C++ to be cleared up
     SEXP token;
 };
 
+// How an exception of another library reads in R; tenfold/torch.h knows those of libtorch.
+using translate = error (*)(const std::exception &);
+
+inline translate &translator() {
+    static translate known = [](const std::exception &thrown) { return error(TN_ERROR_INTERNAL, thrown.what()); };
+    return known;
+}
+
 template <class F>
 F callable(const char *name) {
     return reinterpret_cast<F>(R_GetCCallable("tenfold", name));
@@ -63,21 +71,35 @@ inline void jump(void *back, Rboolean jumping) {
 }
 
 template <class F>
-SEXP run(void *function) {
-    return (*static_cast<F *>(function))();
+struct Call {
+    F &function;
+    std::exception_ptr thrown;
+};
+
+template <class F>
+SEXP run(void *given) {
+    auto *call = static_cast<Call<F> *>(given);
+    try {
+        return call->function();
+    } catch (...) {
+        call->thrown = std::current_exception();
+        return R_NilValue;
+    }
 }
 
 }  // namespace detail
 
-// Call what R may raise in; where it does, C++ is unwound to `entry` first. The function throws nothing and holds no object
-// with a destructor.
+// Call what R may raise in; where it does, C++ is unwound to `entry` first. The function holds no object with a destructor:
+// R's jump leaves it without a word. What it throws itself is thrown on.
 template <class F>
 SEXP safely(F function) {
     SEXP token = PROTECT(R_MakeUnwindCont());
     std::jmp_buf back;
     if (setjmp(back)) throw detail::unwinding{token};
-    SEXP found = R_UnwindProtect(detail::run<F>, &function, detail::jump, &back, token);
+    detail::Call<F> call{function, nullptr};
+    SEXP found = R_UnwindProtect(detail::run<F>, &call, detail::jump, &back, token);
     UNPROTECT(1);
+    if (call.thrown) std::rethrow_exception(call.thrown);
     return found;
 }
 
@@ -87,7 +109,8 @@ inline void *find(const char *name) {
     void *found = nullptr;
     safely([&] {
         static const auto look = callable<void *(*)(const char *)>("tenfold_symbol");
-        found = look(name);
+        static const int interface = callable<int (*)()>("tenfold_interface")();
+        if (interface == 1) found = look(name);
         return R_NilValue;
     });
     if (found == nullptr) throw error(TN_ERROR_NOT_FOUND, std::string("the installed libtenfold has no function ") + name);
@@ -194,18 +217,21 @@ inline Stack stack(SEXP list) {
 // ---- to R ----
 
 inline SEXP wrap(Tensor tensor) {
+    if (!tensor) throw error(TN_ERROR_ARGUMENT, "a tensor that owns no handle cannot go to R");
     SEXP made = safely([&] { return detail::callable<SEXP (*)(tn_tensor *)>("tenfold_give")(tensor.get()); });
     tensor.release();  // R's own from now on
     return made;
 }
 
 inline SEXP wrap(Value value) {
+    if (!value) throw error(TN_ERROR_ARGUMENT, "a value that owns no handle cannot go to R");
     tn_value *given = value.release();  // R frees it whatever happens
     return safely([&] { return detail::callable<SEXP (*)(tn_value *)>("tenfold_give_value")(given); });
 }
 
 inline SEXP wrap(const Stack &stack) {
     const int64_t count = TENFOLD(tn_stack_count)(stack.get());
+    if (count < 0) fail();
     SEXP list = PROTECT(safely([&] { return Rf_allocVector(VECSXP, count); }));
     for (int64_t i = 0; i < count; i++) SET_VECTOR_ELT(list, i, wrap(own(TENFOLD(tn_stack_at)(stack.get(), i))));
     UNPROTECT(1);
@@ -217,7 +243,8 @@ inline SEXP wrap(const Stack &stack) {
 // What jit_trace, jit_load or jit_compile gave, called with a Stack. R keeps it while this lives.
 class Function {
   public:
-    explicit Function(SEXP x) : kept_(x), module_(detail::converted<tn_module>("tenfold_module", x)) {
+    explicit Function(SEXP x) : kept_(x) {
+        get();
         safely([&] {
             R_PreserveObject(x);
             return R_NilValue;
@@ -227,16 +254,16 @@ class Function {
     Function &operator=(const Function &) = delete;
     ~Function() { R_ReleaseObject(kept_); }
 
-    tn_module *get() const { return module_; }
+    // Its handle, valid until R code runs, which may close it; a closed one is an error.
+    tn_module *get() const { return detail::converted<tn_module>("tenfold_module", kept_); }
 
     // The arguments go in on the stack, and results come back on it.
     void operator()(Stack &arguments, const char *method = "forward") const {
-        check(TENFOLD(tn_module_call)(module_, method, arguments.get()));
+        check(TENFOLD(tn_module_call)(get(), method, arguments.get()));
     }
 
   private:
     SEXP kept_;
-    tn_module *module_;
 };
 
 // ---- the border ----
@@ -255,7 +282,9 @@ SEXP entry(F function) {
         code = failed.code;
         std::snprintf(message, sizeof message, "%s", failed.what());
     } catch (const std::exception &failed) {
-        std::snprintf(message, sizeof message, "%s", failed.what());
+        const error told = detail::translator()(failed);
+        code = told.code;
+        std::snprintf(message, sizeof message, "%s", told.what());
     } catch (...) {
         std::snprintf(message, sizeof message, "C++ threw something that is no exception");
     }

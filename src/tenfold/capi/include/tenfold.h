@@ -782,10 +782,19 @@ TN_API int64_t tn_memory_allocated(tn_device device);
 TN_API int64_t tn_memory_peak(tn_device device);
 /** Bytes of a CUDA device's memory that are held, for tensors and for those to come. */
 TN_API int64_t tn_memory_reserved(tn_device device);
+/** What the allocator of a CUDA device counts, by the name that PyTorch's memory_stats gives it, such as
+ * "allocated_bytes.all.peak". */
+TN_API int64_t tn_memory_statistic(tn_device device, const char *name);
 /** Start counting tn_memory_peak anew. */
 TN_API tn_status tn_memory_reset_peak(tn_device device);
 /** Give CUDA memory back that no tensor holds. */
 TN_API tn_status tn_empty_cache(void);
+/** Whether libtorch has a backend: cuda, cudnn, lapack, magma, mkl, mkldnn, mps or openmp. 1 or 0. */
+TN_API int tn_has_backend(const char *name);
+/** The version of "cuda" or "cudnn" as one number, the way each counts its own. */
+TN_API int64_t tn_backend_version(const char *name);
+/** The compute capability of a CUDA device, such as 9 and 0. @out major minor */
+TN_API tn_status tn_device_capability(tn_device device, int64_t *major, int64_t *minor);
 /** Start the random numbers of all devices anew from a seed. */
 TN_API tn_status tn_manual_seed(uint64_t seed);
 /** The element type of floats that are made without one. */

@@ -1,7 +1,11 @@
 // Devices: copies between them, streams, memory statistics, seeds and thread counts. All of it is reached
 // through libtorch's interfaces for any accelerator, so that it builds without CUDA's own headers.
+#include <dlfcn.h>
+
 #include <algorithm>
+#include <string_view>
 #include <thread>
+#include <unordered_map>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -43,6 +47,69 @@ c10::Device cuda_device(tn_device given) {
 c10::CachingDeviceAllocator::DeviceStats statistics(tn_device device) {
     const c10::Device place = cuda_device(device);
     return c10::getDeviceAllocator(c10::DeviceType::CUDA)->getDeviceStats(place.index());
+}
+
+using Statistics = c10::CachingDeviceAllocator::DeviceStats;
+using Pools = c10::CachingAllocator::StatArray Statistics::*;
+
+// One number of the allocator's, by the name that PyTorch's memory_stats gives it: "allocated_bytes.all.peak".
+int64_t statistic(const Statistics &all, std::string_view name) {
+    static const std::unordered_map<std::string_view, int64_t Statistics::*> counts = {
+        {"num_alloc_retries", &Statistics::num_alloc_retries},
+        {"num_ooms", &Statistics::num_ooms},
+        {"num_sync_all_streams", &Statistics::num_sync_all_streams},
+        {"num_device_alloc", &Statistics::num_device_alloc},
+        {"num_device_free", &Statistics::num_device_free},
+        {"max_split_size", &Statistics::max_split_size},
+    };
+    static const std::unordered_map<std::string_view, c10::CachingAllocator::Stat Statistics::*> totals = {
+        {"oversize_allocations", &Statistics::oversize_allocations},
+        {"oversize_segments", &Statistics::oversize_segments},
+    };
+    static const std::unordered_map<std::string_view, Pools> pooled = {
+        {"allocation", &Statistics::allocation},
+        {"segment", &Statistics::segment},
+        {"active", &Statistics::active},
+        {"inactive_split", &Statistics::inactive_split},
+        {"allocated_bytes", &Statistics::allocated_bytes},
+        {"reserved_bytes", &Statistics::reserved_bytes},
+        {"active_bytes", &Statistics::active_bytes},
+        {"inactive_split_bytes", &Statistics::inactive_split_bytes},
+        {"requested_bytes", &Statistics::requested_bytes},
+    };
+    static const std::unordered_map<std::string_view, size_t> pools = {
+        {"all", 0}, {"small_pool", 1}, {"large_pool", 2}};
+    static const std::unordered_map<std::string_view, int64_t c10::CachingAllocator::Stat::*> metrics = {
+        {"current", &c10::CachingAllocator::Stat::current},
+        {"peak", &c10::CachingAllocator::Stat::peak},
+        {"allocated", &c10::CachingAllocator::Stat::allocated},
+        {"freed", &c10::CachingAllocator::Stat::freed},
+    };
+    if (const auto count = counts.find(name); count != counts.end()) return all.*count->second;
+    const size_t dot = name.find('.'), last = name.rfind('.');
+    if (dot != name.npos) {
+        const auto metric = metrics.find(name.substr(last + 1));
+        const auto total = totals.find(name.substr(0, last));
+        const auto array = pooled.find(name.substr(0, dot));
+        const auto pool = dot < last ? pools.find(name.substr(dot + 1, last - dot - 1)) : pools.end();
+        if (metric != metrics.end() && total != totals.end()) return all.*total->second.*metric->second;
+        if (metric != metrics.end() && array != pooled.end() && pool != pools.end())
+            return (all.*array->second)[pool->second].*metric->second;
+    }
+    fail(TN_ERROR_ARGUMENT, "the allocator keeps no statistic '", std::string(name),
+         "': an example is allocated_bytes.all.peak");
+}
+
+// An attribute of a device as CUDA's driver numbers them: libtorch's interfaces for any accelerator lack them.
+int64_t attribute(int number, int ordinal) {
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY);
+    const auto named = [&](const char *name) { return driver == nullptr ? nullptr : dlsym(driver, name); };
+    auto *find = reinterpret_cast<int (*)(int *, int)>(named("cuDeviceGet"));
+    auto *ask = reinterpret_cast<int (*)(int *, int, int)>(named("cuDeviceGetAttribute"));
+    int place = 0, value = 0;
+    if (find == nullptr || ask == nullptr || find(&place, ordinal) != 0 || ask(&value, number, place) != 0)
+        fail(TN_ERROR_NOT_AVAILABLE, "CUDA's driver does not tell of device ", ordinal);
+    return value;
 }
 
 // OpenMP ends the process where the system refuses it a thread.
@@ -165,6 +232,13 @@ int64_t tn_memory_reserved(tn_device device) {
                    [&] { return statistics(device).reserved_bytes[ALL].current; });
 }
 
+int64_t tn_memory_statistic(tn_device device, const char *name) {
+    return guarded("tn_memory_statistic", int64_t{-1}, [&] {
+        const std::string_view asked = text(name, "name");
+        return statistic(statistics(device), asked);
+    });
+}
+
 tn_status tn_memory_reset_peak(tn_device device) {
     return guarded_status("tn_memory_reset_peak", [&] {
         const c10::Device place = cuda_device(device);
@@ -215,5 +289,44 @@ tn_status tn_set_interop_threads(int64_t threads) {
     return guarded_status("tn_set_interop_threads", [&] {
         check_threads(threads);
         at::set_num_interop_threads(static_cast<int>(threads));
+    });
+}
+
+int tn_has_backend(const char *name) {
+    return guarded("tn_has_backend", -1, [&] {
+        static const std::unordered_map<std::string_view, bool (*)()> backends = {
+            {"cuda", at::Context::hasCUDA},     {"cudnn", at::Context::hasCuDNN},
+            {"lapack", at::Context::hasLAPACK}, {"magma", at::Context::hasMAGMA},
+            {"mkl", at::Context::hasMKL},       {"mkldnn", at::Context::hasMKLDNN},
+            {"mps", at::Context::hasMPS},       {"openmp", at::Context::hasOpenMP},
+        };
+        const auto backend = backends.find(text(name, "name"));
+        if (backend == backends.end()) {
+            fail(TN_ERROR_ARGUMENT, "'", name, "' is no backend: ",
+                 "cuda, cudnn, lapack, magma, mkl, mkldnn, mps and openmp are");
+        }
+        return backend->second() ? 1 : 0;
+    });
+}
+
+int64_t tn_backend_version(const char *name) {
+    return guarded("tn_backend_version", int64_t{-1}, [&]() -> int64_t {
+        const std::string_view asked = text(name, "name");
+        if (asked != "cuda" && asked != "cudnn")
+            fail(TN_ERROR_ARGUMENT, "the backends that tell their version are cuda and cudnn");
+        cuda();
+        if (asked == "cuda") return at::Context::versionCUDART();
+        if (!at::Context::hasCuDNN()) fail(TN_ERROR_NOT_AVAILABLE, "this libtorch was built without cuDNN");
+        return at::Context::versionCuDNN();
+    });
+}
+
+tn_status tn_device_capability(tn_device device, int64_t *major, int64_t *minor) {
+    return guarded_status("tn_device_capability", [&] {
+        if (major == nullptr) fail_null("major");
+        if (minor == nullptr) fail_null("minor");
+        const c10::Device place = cuda_device(device);
+        *major = attribute(75, place.index());  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+        *minor = attribute(76, place.index());  // ... and _MINOR
     });
 }

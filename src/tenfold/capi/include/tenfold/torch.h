@@ -11,14 +11,45 @@
 #include <string>
 
 #include <ATen/core/stack.h>
+#include <c10/util/Exception.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/version.h>
 
 #include <tenfold.h>
 
-// How functions of tenfold.h are found: linked, unless tenfold.hpp of the R package, included before, looks them up.
+// Functions of tenfold.h are linked, unless tenfold.hpp of the R package, included before, looks them up.
 #ifndef TENFOLD
 #define TENFOLD(name) (&::name)
+
+namespace tenfold {
+
+// A failure of libtenfold, with its tn_status.
+struct error : std::runtime_error {
+    error(int code, const std::string &message) : std::runtime_error(message), code(code) {}
+    int code;
+};
+
+}  // namespace tenfold
+#else
+
+namespace tenfold {
+namespace detail {
+
+// What libtorch threw, without its C++ backtrace, for tenfold.hpp to raise in R.
+inline error of_libtorch(const std::exception &thrown) {
+    const auto *failure = dynamic_cast<const c10::Error *>(&thrown);
+    if (failure == nullptr) return error(TN_ERROR_INTERNAL, thrown.what());
+    const int code = dynamic_cast<const c10::IndexError *>(failure)         ? TN_ERROR_INDEX
+                     : dynamic_cast<const c10::TypeError *>(failure)        ? TN_ERROR_TYPE
+                     : dynamic_cast<const c10::OutOfMemoryError *>(failure) ? TN_ERROR_MEMORY
+                                                                            : TN_ERROR_TORCH;
+    return error(code, failure->what_without_backtrace());
+}
+
+[[maybe_unused]] static const bool knows_libtorch = (translator() = of_libtorch, true);
+
+}  // namespace detail
+}  // namespace tenfold
 #endif
 
 namespace tenfold {
@@ -41,7 +72,7 @@ inline void check_libtorch() {
 
 namespace torch_detail {
 
-[[noreturn]] inline void fail() { throw std::runtime_error(TENFOLD(tn_error_message)()); }
+[[noreturn]] inline void fail() { throw error(TENFOLD(tn_error_code)(), TENFOLD(tn_error_message)()); }
 
 template <class Object, class Handle>
 Object get(tn_status (*copy)(Handle, void *), Handle handle) {
@@ -76,7 +107,7 @@ inline torch::jit::Module to_torch(const tn_module *handle) {
     return torch_detail::get<torch::jit::Module, const tn_module *>(TENFOLD(tn_torch_get_module), handle);
 }
 
-// The function behind a method of a module, and the module that it takes as its first argument.
+// The function behind a method of a module, which is its first argument; the function lives as long as the handle.
 inline torch::jit::Function &function_of(const tn_module *handle, const char *method = "forward") {
     return to_torch(handle).get_method(method).function();
 }
@@ -96,9 +127,9 @@ inline tn_stack *from_torch(const torch::jit::Stack &stack) {
     check_libtorch();
     tn_stack *made = TENFOLD(tn_stack_new)();
     if (made == nullptr || TENFOLD(tn_torch_set_stack)(made, &stack) != TN_OK) {
-        const std::string reason = TENFOLD(tn_error_message)();
+        const error reason(TENFOLD(tn_error_code)(), TENFOLD(tn_error_message)());
         TENFOLD(tn_stack_free)(made);
-        throw std::runtime_error(reason);
+        throw reason;
     }
     return made;
 }

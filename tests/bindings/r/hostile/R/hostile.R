@@ -1,0 +1,6 @@
+throw <- function(kind, x) .Call(C_throw, kind, x)
+throw_within_r <- function(x) .Call(C_throw_within_r, x)
+call_after <- function(fn, first, inputs) .Call(C_call_after, fn, first, inputs)
+go_on_after_errors <- function(x) .Call(C_go_on_after_errors, x)
+nothing <- function(kind) .Call(C_nothing, kind)
+again <- function(x, f, n) .Call(C_again, x, f, n)

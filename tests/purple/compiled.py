@@ -8,6 +8,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from tenfold.purple import ir
 from tenfold.purple.build import build_program
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError
@@ -56,3 +57,17 @@ def interpreted(text: str) -> str:
     with contextlib.redirect_stdout(printed), contextlib.suppress(PurpleError):
         with_deep_stack(lambda: Session().run_text(text, FILE))
     return printed.getvalue()
+
+
+def function_of(module: ir.Module, name: str) -> ir.Function:
+    """The function of a compiled program whose name ends so."""
+    return next(function for function in module.functions if function.name.endswith(name))
+
+
+def check_failures(program: str, points: range) -> None:
+    """Let a program that was built with `CHECKED` fail at each of these points: it ends in good order, and
+    leaves nothing behind."""
+    for point in points:
+        failed = run(program, fail_at=str(point))
+        assert failed.returncode in (0, 1), failed.stderr
+        assert "ERROR" not in failed.stderr and "released" not in failed.stderr, failed.stderr

@@ -6,7 +6,7 @@ from tenfold.purple import ir
 from tenfold.purple.certify import CompilerBug, certify
 from tenfold.purple.emit_c import analysed
 from tenfold.purple.interpret import expand_program
-from tests.purple.compiled import CHECKED, FILE, build, interpreted, run
+from tests.purple.compiled import CHECKED, FILE, build, check_failures, function_of, interpreted, run
 
 LOOKUP = """
 (define (lookup key table)
@@ -25,7 +25,8 @@ PROGRAM = (
 (define (kept) (let ((own (list (cons 'k (string-append "o" "wn"))))) (lookup 'k own)))
 (define (tail-of xs) (rest xs))
 (define (set-after! node) (let ((held (after node))) (set! (Node-next node) nil) (Node-name held)))
-(print (from 'a table) (from 'c table) (kept) (lookup 'b table) (either nil (list "e")))
+(print (from 'a table) (from 'c table) (kept) (lookup 'b table) (either nil (list "e"))
+       (either (list "f") nil))
 (print (let ((xs (list 1 2 3))) (cons (first xs) (tail-of xs))) (first (rest (list "p" "q"))))
 (print (Node-name (after (mk-Node "one" (mk-Node "two" nil)))) (set-after! (mk-Node "1" (mk-Node "2" nil))))
 (print (try (first 5) error-message) (try (after table) error-message))
@@ -33,29 +34,25 @@ PROGRAM = (
 )
 
 
-def function(module: ir.Module, name: str) -> ir.Function:
-    return next(each for each in module.functions if each.name.endswith(name))
-
-
 def test_a_search_lends_what_the_table_holds():
     module = analysed(expand_program(PROGRAM, FILE))
-    assert function(module, "lookup").lends == (1, frozenset(("pair",)))
-    assert function(module, "after").lends == (0, frozenset(("Node next",)))
+    assert function_of(module, "lookup").lends == (1, frozenset(("pair",)))
+    assert function_of(module, "after").lends == (0, frozenset(("Node next",)))
     found = next(
         s
-        for s in ir.statements(function(module, "from").body)
+        for s in ir.statements(function_of(module, "from").body)
         if isinstance(s, ir.Let) and isinstance(s.op, ir.CallKnown)
     )
     assert found.var.lender is not None
 
 
 def test_a_result_that_may_be_of_either_of_two_parameters_is_no_loan():
-    assert function(analysed(expand_program(PROGRAM, FILE)), "either").lends is None
+    assert function_of(analysed(expand_program(PROGRAM, FILE)), "either").lends is None
 
 
 def test_a_parameter_that_may_be_given_back_whole_is_no_loan():
     text = "(define (head x) (if (pair? x) (car x) x)) (print (head (list 1)) (head 2))"
-    assert function(analysed(expand_program(text, FILE)), "head").lends is None
+    assert function_of(analysed(expand_program(text, FILE)), "head").lends is None
 
 
 def test_a_part_that_is_kept_longer_than_its_list_is_shared(tmp_path):
@@ -69,14 +66,14 @@ def test_a_part_that_is_kept_longer_than_its_list_is_shared(tmp_path):
 
 def test_a_loan_that_no_caller_holds_is_found_by_the_certifier():
     module = analysed(expand_program(PROGRAM, FILE))
-    either = function(module, "either")
+    either = function_of(module, "either")
     for param in either.params:
         param.borrowed = True
     either.lends = (0, frozenset(("pair",)))
     with pytest.raises(CompilerBug):
         certify(module)
     module = analysed(expand_program(PROGRAM, FILE))
-    function(module, "lookup").lends = (0, frozenset(("pair",)))
+    function_of(module, "lookup").lends = (0, frozenset(("pair",)))
     with pytest.raises(CompilerBug, match="given without a share"):
         certify(module)
 
@@ -85,7 +82,4 @@ def test_loans_print_the_same_both_ways_and_leak_nothing_wherever_a_program_fail
     program = build(PROGRAM, tmp_path, *CHECKED)
     done = run(program)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", interpreted(PROGRAM))
-    for point in range(1, 120, 3):
-        failed = run(program, fail_at=str(point))
-        assert failed.returncode in (0, 1), failed.stderr
-        assert "ERROR" not in failed.stderr and "released" not in failed.stderr, failed.stderr
+    check_failures(program, range(1, 120, 3))

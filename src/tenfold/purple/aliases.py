@@ -14,9 +14,10 @@ Definitions: TypeAlias = dict[Variable, list[Let]]
 
 
 def lent_by_owned(
-    function: Function, lent: set[Variable], writes: frozenset[str]
+    function: Function, lent: set[Variable], writes: frozenset[str], held: set[Variable]
 ) -> dict[Variable, Variable]:
-    """By variable: the owned one that holds what it looks at, and is kept until it is looked at no more."""
+    """By variable: the owned one that holds what it looks at, and is kept until it is looked at no more.
+    Where something else holds that too (`held`), to let go of it earlier would free nothing."""
     definitions: Definitions = {}
     others: set[Variable] = set(function.all_params) | lent
     for statement in ir.statements(function.body):
@@ -26,15 +27,16 @@ def lent_by_owned(
             others |= {statement.var, statement.ok}
         elif isinstance(statement, ir.TailCall):  # which nothing can be released after
             others.update(arg for arg in statement.args if isinstance(arg, Variable))
-    outside = _outside_loops(function.body)
+    outside = _outside_loops(function.body) - set(function.all_params)
     owners = {var for var in outside if len(definitions[var]) == 1} | _settled(function, definitions)
     owners = {var for var in owners if var.is_managed and var not in lent}
     needed = live_after_calls(function)
 
     def is_root(let: Let) -> bool:
-        """Whether a definition makes another name of what is owned and needed later."""
-        source = let.op.args[0]
-        return isinstance(let.op, ir.Copy) and source in owners and source in needed[id(let)]
+        """Whether a definition gives what is owned and held on to, or a part of what something else holds."""
+        source = _source(let)
+        stays = source in held or (isinstance(let.op, ir.Copy) and source in needed[id(let)])
+        return source in owners and stays
 
     found = {
         var
@@ -43,12 +45,12 @@ def lent_by_owned(
     }
     while True:
         roots = _roots(definitions, found, is_root)
-        held = {
+        lenders = {
             var: root for var in found for root in roots[var] if root is not None and len(roots[var]) == 1
         }
-        if len(held) == len(found):
-            return held
-        found = set(held)
+        if len(lenders) == len(found):
+            return lenders
+        found = set(lenders)
 
 
 def _settled(function: Function, definitions: Definitions) -> set[Variable]:
@@ -74,10 +76,17 @@ def _asks(let: Let) -> bool:
 
 def _looks(let: Let, writes: frozenset[str]) -> bool:
     """Whether a definition gives what another variable is, or a part of it that nothing replaces."""
-    if not let.op.args or not isinstance(let.op.args[0], Variable):
+    if _source(let) is None:
         return False
-    kind = effects.gives_part(let.op)
-    return isinstance(let.op, ir.Copy) or (bool(kind) and not effects.touched(writes, (kind,)))
+    part = effects.looks_into(let.op)
+    return part is None or not effects.touched(writes, part[1])
+
+
+def _source(let: Let) -> Variable | None:
+    """The variable that a definition gives, or gives a part of."""
+    part = (0, effects.NOTHING) if isinstance(let.op, ir.Copy) else effects.looks_into(let.op)
+    source = let.op.args[part[0]] if part is not None else None
+    return source if isinstance(source, Variable) else None
 
 
 def _roots(
@@ -90,8 +99,8 @@ def _roots(
         changed = False
         for var in found:
             for let in definitions[var]:
-                source = let.op.args[0]
-                assert isinstance(source, Variable)
+                source = _source(let)
+                assert source is not None
                 more = roots[source] if source in found else {source if is_root(let) else None}
                 changed |= not more <= roots[var]
                 roots[var] |= more

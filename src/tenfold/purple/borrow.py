@@ -9,32 +9,37 @@ over a variable that is lent."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tenfold.purple import effects, ir
 from tenfold.purple.aliases import lent_by_owned
 from tenfold.purple.cells import rebuilt
+from tenfold.purple.freshness import Freshness
 from tenfold.purple.ir import Atom, Function, Let, Variable
 from tenfold.purple.lenders import find_lenders
 from tenfold.purple.liveness import live_after_calls
-from tenfold.purple.usage import is_about_tensors, uses_tensors
-
-# Types through which no tensor can be held.
-WITHOUT_TENSORS = ("int", "integer", "float", "number", "string", "symbol", "keyword", "char", "bool")
+from tenfold.purple.outlived import names_of_params, outlived, tensor_makers, walked
+from tenfold.purple.usage import uses_tensors
 
 
 def borrow(module: ir.Module) -> None:
     """Mark the borrowed parameters and the variables that are lent."""
     functions = [*module.functions, module.main]
-    makers = _tensor_makers(module) if uses_tensors(module.program) else set()
+    makers = tensor_makers(module) if uses_tensors(module.program) else set()
     eager: set[Variable] = set()
     for function in functions:
-        eager |= _propose(function, id(function) in makers)
+        eager |= _propose(function, makers)
     eager |= _handed_on(functions, eager)
     writing = effects.writers(module)
     _give_up_tail_calls(functions)
+    freshness = Freshness(functions)
+    lists = {param for function in functions for param in _taken_apart(function)}
     changed = True
     while changed:
         lent = {id(each): _lendable(module, each, writing[id(each)]) for each in functions}
-        owned, sharing = _passed(functions, lent)
+        owned, sharing = _passed(
+            functions, lent, lambda arg, param: param not in lists or freshness.is_fresh(arg)
+        )
         refused = {param for param in owned if param.borrowed and param in eager}
         for function in functions:
             refused |= _unborrowable(module, function, lent[id(function)], writing[id(function)], sharing)
@@ -46,7 +51,8 @@ def borrow(module: ir.Module) -> None:
     for function in functions:
         for var in lent[id(function)]:
             var.lender = var
-        for var, owner in lent_by_owned(function, lent[id(function)], writing[id(function)]).items():
+        aliases = lent_by_owned(function, lent[id(function)], writing[id(function)], freshness.held)
+        for var, owner in aliases.items():
             var.lender = owner
         number = Shares(number, function.lends is not None).block(function.body)
 
@@ -55,7 +61,7 @@ def _handed_on(functions: list[Function], eager: set[Variable]) -> set[Variable]
     """The borrowed parameters that are passed on, at their last use, to those that had better be owned."""
     passed_on: set[tuple[Variable, Variable]] = set()
     for function in functions:
-        names = _names_of_params(function, {param for param in function.params if param.borrowed})
+        names = names_of_params(function, {param for param in function.params if param.borrowed})
         needed = live_after_calls(function)
         for statement in ir.statements(function.body):
             called = effects.passes(statement)
@@ -174,8 +180,24 @@ def _is_lent_here(var: Variable) -> bool:
     return (var.borrowed or var.lender is not None) and var.type not in ir.UNMANAGED
 
 
-def _passed(functions: list[Function], lent: dict[int, set[Variable]]) -> tuple[set[Variable], set[Variable]]:
-    """The parameters that some caller passes what it owns and needs no more; and those that callers only
+def _taken_apart(function: Function) -> set[Variable]:
+    """The parameters that are lists which a function takes apart: of those that something else holds nothing
+    is freed earlier where it owns them."""
+    names = names_of_params(function, set(function.params))
+    found: set[Variable] = set()
+    for statement in ir.statements(function.body):
+        if isinstance(statement, Let) and effects.gives_part(statement.op) == "pair":
+            found |= names.get(statement.op.args[0], set())
+    return found
+
+
+def _passed(
+    functions: list[Function],
+    lent: dict[int, set[Variable]],
+    frees: Callable[[Variable, Variable], bool],
+) -> tuple[set[Variable], set[Variable]]:
+    """The parameters that some caller passes what it owns and needs no more, where it `frees` something to
+    own them; and those that callers only
     pass constants, or what they look at or go on needing, and so do the callers of those that pass on a
     parameter of theirs: to own them would free nothing earlier."""
     owned: set[Variable] = set()
@@ -183,7 +205,7 @@ def _passed(functions: list[Function], lent: dict[int, set[Variable]]) -> tuple[
     passed_on: list[tuple[Variable, Variable]] = []  # a borrowed parameter, and whose argument it becomes
     for function in functions:
         borrowed = {param for param in function.all_params if param.borrowed}
-        looks, names = lent[id(function)] | borrowed, _names_of_params(function, borrowed)
+        looks, names = lent[id(function)] | borrowed, names_of_params(function, borrowed)
         needed = live_after_calls(function)
         for statement in ir.statements(function.body):
             called = effects.passes(statement)
@@ -192,7 +214,8 @@ def _passed(functions: list[Function], lent: dict[int, set[Variable]]) -> tuple[
                     looked_at.add(param)
                     passed_on += [(source, param) for source in names.get(arg, ())]
                 elif isinstance(arg, Variable) and arg.is_managed:
-                    owned.add(param)
+                    if frees(arg, param):
+                        owned.add(param)
                 elif isinstance(arg, ir.Constant):
                     looked_at.add(param)
             if isinstance(statement, Let) and isinstance(statement.op, ir.MakeClosure):
@@ -203,84 +226,19 @@ def _passed(functions: list[Function], lent: dict[int, set[Variable]]) -> tuple[
     return owned, looked_at - tainted
 
 
-def _names_of_params(function: Function, params: set[Variable]) -> dict[Variable, set[Variable]]:
-    """By variable: the parameters whose value it may be another name of."""
-    names = {param: {param} for param in params}
-    changed = True
-    while changed:
-        changed = False
-        for statement in ir.statements(function.body):
-            if (
-                isinstance(statement, Let)
-                and isinstance(statement.op, ir.Copy)
-                and statement.op.args[0] in names
-            ):
-                known = names.setdefault(statement.var, set())
-                changed |= not names[statement.op.args[0]] <= known
-                known |= names[statement.op.args[0]]
-    return names
-
-
-def _propose(function: Function, makes_tensors: bool) -> set[Variable]:
+def _propose(function: Function, makers: set[int]) -> set[Variable]:
     """Borrow each parameter that may be; give those that had better be owned if some caller owns them: those
-    whose memory can be used again. Where tensors are made meanwhile, whoever is called must be able to let go
-    of those it was given: they would add to the peak of memory."""
+    whose memory can be used again, and tensors that add to the peak of memory because the function makes
+    others when it needs them no more."""
     params = function.captured if function.escapes else function.all_params
-    walked = _walked(function) if makes_tensors else set()
-    eager: set[Variable] = set()
     for param in params:
         if param.is_managed:
             param.borrowed = True
-            if param.type not in WITHOUT_TENSORS and param not in function.captured and param in walked:
-                eager.add(param)
-    return eager | {param for param in rebuilt(function) if param.borrowed}
-
-
-def _walked(function: Function) -> set[Variable]:
-    """The variables that may be tensors, or collections of them: all but those of which only fields are
-    looked at, and procedures that are called."""
-    found = {param for param in function.all_params if param.type in ("tensor", "list", "pair", "vector")}
-    for statement in ir.statements(function.body):
-        used: list[Atom] = []
-        match statement:
-            case Let(op=ir.FieldRef() | ir.IsRecord() | ir.Truth() | ir.CallKnown() | ir.CallWithin()):
-                pass
-            case Let(op=ir.CallClosure() as op):
-                used = op.args[1:]
-            case Let(op=ir.Prim() as op) if op.name not in ("unbox", "set-box!", "null?"):
-                used = op.args
-            case Let(op=ir.Copy() | ir.MakeClosure() as op):
-                used = op.args
-        found.update(atom for atom in used if isinstance(atom, Variable))
-    return found
-
-
-def _tensor_makers(module: ir.Module) -> set[int]:
-    """The ids of functions in which tensors may be made, by themselves or by whom they call."""
-    found: set[int] = set()
-    changed = True
-    while changed:
-        changed = False
-        for function in [*module.functions, module.main]:
-            if id(function) not in found and any(
-                _makes_tensor(s, found) for s in ir.statements(function.body)
-            ):
-                found.add(id(function))
-                changed = True
-    return found
-
-
-def _makes_tensor(each: ir.Statement, makers: set[int]) -> bool:
-    called = effects.passes(each)
-    if called is not None:
-        return id(called[0]) in makers
-    match each:
-        case Let(op=ir.Prim() as op):
-            mixed = op.name in effects.OPERATORS and each.var.type in ("any", "tensor")
-            return is_about_tensors(op.name) or mixed or op.name in ("apply", "%apply-tail")
-        case Let(op=ir.CallClosure() | ir.Foreign()) | ir.TailClosure():
-            return True
-    return False
+    eager = {param for param in rebuilt(function) if param.borrowed}
+    if id(function) in makers:
+        dead = outlived(function, makers) & walked(function)
+        eager |= {param for param in dead if param.borrowed and param not in function.captured}
+    return eager
 
 
 def _lendable(module: ir.Module, function: Function, writes: frozenset[str]) -> set[Variable]:
@@ -309,8 +267,9 @@ def _lendable(module: ir.Module, function: Function, writes: frozenset[str]) -> 
 
 
 def _looked_into(function: Function) -> set[Variable]:
-    """The variables whose parts a function looks at, and those that are such parts."""
-    found: set[Variable] = set()
+    """The variables whose parts a function looks at, under this name or another, and those that are such
+    parts."""
+    found = _taken_apart(function)
     for statement in ir.statements(function.body):
         part = effects.looks_into(statement.op) if isinstance(statement, Let) else None
         if isinstance(statement, Let) and part is not None:

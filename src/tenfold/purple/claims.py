@@ -44,8 +44,8 @@ def _claimed(each: ir.Statement) -> Variable | None:
             return each.var
         case ir.Uncons(unique=True):
             return each.pair
-        case Let(op=ir.Take(unique=True, args=[Variable() as pair])):
-            return pair
+        case Let(op=ir.Take(unique=True) | ir.Reverse(unique=True) as op):
+            return op.args[0] if isinstance(op.args[0], Variable) else None
     return None
 
 

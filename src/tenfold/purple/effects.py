@@ -42,11 +42,16 @@ def makes_new(op: ir.Prim) -> bool:
     if row_of(op.name) is not None:
         return True
     if op.name in OPERATORS:
-        return len(op.args) == 2
+        return not _gives_operand(op)
     found = PRIMITIVES.get(op.name)
     if found is None or op.name in PASSED_ON:
         return False
     return found.result in NEW_KINDS or op.name in ALSO_NEW
+
+
+def _gives_operand(op: ir.Prim) -> bool:
+    """Whether an operator gives its only operand as it is."""
+    return len(op.args) == 1 and op.name in ("+", "*")
 
 
 # Primitives that hold on to operands, or may give them back as their result: which ones; -1 stands for all.
@@ -59,7 +64,7 @@ KEEPERS = {
 def kept(op: ir.Prim) -> list[ir.Atom]:
     """The operands that a primitive borrows and yet may hold on to, or give back."""
     if op.name in OPERATORS:
-        return op.args if len(op.args) != 2 else []
+        return op.args if _gives_operand(op) else []
     at = KEEPERS.get(op.name)
     if at is None:
         return []

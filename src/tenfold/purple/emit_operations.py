@@ -45,6 +45,10 @@ class Operations(Writer):
                 else:
                     kept = self.keep(op.cell, None)
                     self.line(f"{kept}{how}_cell({self.atom(op.args[0])}, &{self.name(var)}); {remark}")
+            case ir.Reverse():
+                unique = "true" if op.unique else "false"
+                call = f"pu_reverse_taking({self.atom(op.args[0])}, {unique})"
+                self.line(f"if (PU_UNLIKELY(!({target}{call}))) {fails} /* in place */")
             case ir.Rebuild():
                 self.rebuild(op, target)
             case ir.Convert():

@@ -251,6 +251,17 @@ class Take(Op):
 
 
 @dataclass(slots=True, eq=False)
+class Reverse(Op):
+    """A list that dies here, backwards: its pairs are turned round in place. `unique`: nothing else can hold
+    one of them; otherwise those that something else holds are copied."""
+
+    unique: bool = False
+
+    def owned(self) -> list[bool]:
+        return [True]
+
+
+@dataclass(slots=True, eq=False)
 class Reuse(Op):
     """A tensor operator whose operand at `dying` dies here and gives the result its memory where it fits."""
 
@@ -430,6 +441,8 @@ def leaves(block: Block) -> bool:
     last = block[-1] if block else None
     if isinstance(last, If):
         return leaves(last.then) and leaves(last.otherwise)
+    if isinstance(last, Loop):
+        return leaves(last.body)
     return isinstance(last, Return | TailCall | TailClosure | Continue)
 
 
@@ -456,6 +469,7 @@ def can_fail(op: Op) -> bool:
             return op.fails
         case (
             Reuse()
+            | Reverse()
             | CallKnown()
             | CallClosure()
             | CallWithin()

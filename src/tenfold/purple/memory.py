@@ -124,6 +124,8 @@ def _block(block: Block, depth: int) -> Iterator[Line]:
                     ),
                     place,
                 )
+            case ir.Let(op=ir.Reverse()):
+                yield _remarked(f"{pad}{each.var!r} = {_op(each.op)}", "its last use: in place"), place
             case ir.Let(op=ir.Rebuild() as op):
                 yield _remarked(f"{pad}{each.var!r} = {_op(op.made)}", "in memory that was kept"), place
             case ir.Let() if each.var.lender is not None:

@@ -1,4 +1,5 @@
-"""Parts of pairs without counting: they move out of a pair that dies."""
+"""Parts of pairs without counting: they move out of a pair that dies. And lists that die where they are
+reversed, which become what is made of them."""
 
 from __future__ import annotations
 
@@ -35,10 +36,19 @@ def _part(each: ir.Statement, pair: Variable) -> str:
     return ""
 
 
+def _reverses(each: Let, dying: Variable) -> bool:
+    op = each.op
+    return isinstance(op, ir.Prim) and op.name == "reverse" and op.args == [dying] and not op.keywords
+
+
 def _fuse(drop: Drop, out: Block) -> None:
     """Join a drop with the `car` and `cdr` of the same pair before it."""
     pair = drop.var
     last = out[-1] if out else None
+    if isinstance(last, Let) and _reverses(last, pair):
+        last.op = ir.Reverse([pair])
+        last.on_error = tuple(var for var in last.on_error if var is not pair)
+        return
     part = _part(last, pair) if last is not None else ""
     if not isinstance(last, Let) or not part:
         out.append(drop)

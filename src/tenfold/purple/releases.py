@@ -60,6 +60,8 @@ def releases(module: ir.Module) -> Releases:
                     found.reused += 1
                 case ir.Let(op=ir.Take() as op):
                     found.note(statement.place, op.args[0], op.unique, op.cell is not None, SHARED_LIST)
+                case ir.Let(op=ir.Reverse() as op):
+                    found.note(statement.place, op.args[0], op.unique, True, SHARED_LIST)
                 case ir.Uncons():
                     found.note(
                         statement.place,

@@ -1,14 +1,18 @@
 """Lists none of whose pairs anything else can hold: the rest of such a list is unique as the list itself is.
+Of some nothing else can hold the elements either, nor what those that are pairs themselves lead to: they are
+whole.
 
-A list loses that where a share of one of its rests is given out: `cdr` of a list that goes on living, a
-rest that is only lent and then shared, or a function that does so with the list it looks at. Programs that
-call `set-cdr!` have no such lists: a rest may be replaced by what is shared."""
+A list loses that where a share of one of its rests, or elements, is given out: `cdr` of a list that goes on
+living, a rest that is only lent and then shared, or a function that does so with the list it looks at.
+Programs that call `set-cdr!`, or `set-car!`, have no such lists: a part may be replaced by what is shared."""
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from tenfold.purple import effects, ir
 from tenfold.purple.ir import Atom, Constant, Function, Let, Variable
-from tenfold.purple.names import PRIMITIVES
+from tenfold.purple.names import PRIMITIVES, row_of
 
 RESTS = ("cdr", "cddr", "cdar", "list-tail", "drop")
 LISTS = (
@@ -20,17 +24,28 @@ LISTS = (
     "take",
     "command-line",
     "%environment",
+    "tensor->list",
+    "tensor-shape",
 )
 
 
-def is_mutated(module: ir.Module) -> bool:
-    """Whether something may replace the rest of a list."""
+# Primitives that make lists of elements that nothing else holds.
+WHOLE_LISTS = ("tensor->list", "tensor-shape", "string->list", "command-line", "%environment")
+# Kinds of results through which a primitive gives out no part of its operands.
+PARTLESS = (
+    "bool", "int", "integer", "float", "number", "string", "char", "symbol", "keyword", "void", "tensor",
+    "bytevector",
+)  # fmt: skip
+
+
+def is_mutated(module: ir.Module, writer: str) -> bool:
+    """Whether something may replace the rests of lists, by `set-cdr!`, or their elements, by `set-car!`."""
     for function in [*module.functions, module.main]:
         for statement in ir.statements(function.body):
             if (
                 isinstance(statement, Let)
                 and isinstance(statement.op, ir.Prim | ir.PrimClosure)
-                and statement.op.name == "set-cdr!"
+                and statement.op.name == writer
             ):
                 return True
     return False
@@ -44,10 +59,16 @@ def makes_list(op: ir.Prim) -> bool:
     return found is not None and found.result not in ("pair", "list", "any", "number*") and op.name != "cons"
 
 
-def leaking(functions: list[Function]) -> set[Variable]:
-    """The parameters of whose rests a function may give a share to something else."""
+def makes_whole(op: ir.Prim) -> bool:
+    """Whether what a primitive makes is a whole list, or no list."""
+    found = PRIMITIVES.get(op.name)
+    return op.name in WHOLE_LISTS or (found is not None and found.result in PARTLESS)
+
+
+def leaking(functions: list[Function], parts: Parts) -> set[Variable]:
+    """The parameters of whose parts a function may give a share to something else."""
     found: set[Variable] = set()
-    roots = {id(function): Roots(function) for function in functions}
+    roots = {id(function): Roots(function, parts) for function in functions}
     changed = True
     while changed:
         changed = False
@@ -59,11 +80,15 @@ def leaking(functions: list[Function]) -> set[Variable]:
     return found
 
 
-class Roots:
-    """One function: whose rests its lent variables look at; without `parts`, what they are other names of."""
+# Which parts of lists are followed: none, their rests alone, or their elements too.
+Parts: TypeAlias = Literal["none", "rests", "all"]
 
-    def __init__(self, function: Function, parts: bool = True):
-        self.function = function
+
+class Roots:
+    """One function: whose parts its lent variables look at; with none, what they are other names of."""
+
+    def __init__(self, function: Function, parts: Parts):
+        self.function, self.parts = function, parts
         self.sources: dict[Variable, set[Variable]] = {}
         for statement in ir.statements(function.body):
             if (
@@ -73,11 +98,7 @@ class Roots:
             ):
                 lends = statement.op.function.lends if isinstance(statement.op, ir.CallKnown) else None
                 first = statement.op.args[lends[0] if lends is not None else 0]
-                looks = (
-                    isinstance(statement.op, ir.Copy)
-                    or lends is not None
-                    or (parts and _gives_rest(statement.op))
-                )
+                looks = isinstance(statement.op, ir.Copy) or lends is not None or _gives(statement.op, parts)
                 if looks and isinstance(first, Variable):
                     self.sources.setdefault(statement.var, set()).add(first)
 
@@ -91,20 +112,23 @@ class Roots:
         return found
 
     def shared(self, leaky: set[Variable]) -> set[Variable]:
-        """The variables of whose rests something else gets a share."""
+        """The variables of whose parts something else gets a share."""
         found: set[Variable] = set()
         for statement in ir.statements(self.function.body):
-            for var in _given_out(statement, leaky):
+            for var in _given_out(statement, leaky, self.parts):
                 found |= self.of(var)
         return found
 
 
-def _gives_rest(op: ir.Op) -> bool:
-    """Whether an operation gives a rest of its first operand: no element, of whose rests nothing is known."""
-    return bool(effects.gives_part(op)) and isinstance(op, ir.Prim) and op.name in RESTS
+def _gives(op: ir.Op, parts: Parts) -> bool:
+    """Whether an operation gives a part of its first operand that is followed. Of the rests of an element
+    nothing is known."""
+    if parts == "none" or not isinstance(op, ir.Prim) or not effects.gives_part(op):
+        return False
+    return op.name in RESTS or (parts == "all" and effects.gives_part(op) == "pair")
 
 
-def _given_out(each: ir.Statement, leaky: set[Variable]) -> list[Variable]:
+def _given_out(each: ir.Statement, leaky: set[Variable], parts: Parts) -> list[Variable]:
     atoms: list[Atom] = []
     called = effects.passes(each)
     if called is not None:
@@ -117,16 +141,26 @@ def _given_out(each: ir.Statement, leaky: set[Variable]) -> list[Variable]:
         match op:
             case ir.Share() | ir.Foreign():
                 atoms = op.args
-            case ir.Prim(name=name) if name in RESTS and each.var.lender is None and not each.var.borrowed:
-                atoms = op.args[:1]
+            case ir.Prim() if _gives(op, parts):
+                atoms = op.args[:1] if each.var.lender is None and not each.var.borrowed else []
             case ir.Prim():
                 atoms = [arg for arg in effects.kept(op) if op.name not in RESTS]
+                if parts == "all" and not _keeps_parts(op):
+                    atoms = [arg for arg, taken in zip(op.args, op.owned()) if not taken]
             case ir.Copy() if each.var.is_managed:
                 arg = op.args[0]
                 atoms = [arg] if isinstance(arg, Variable) and not arg.is_managed else []
     elif isinstance(each, ir.Dup):
         atoms = [each.var]
     return [atom for atom in atoms if isinstance(atom, Variable)]
+
+
+def _keeps_parts(op: ir.Prim) -> bool:
+    """Whether a primitive gives out no element of the lists that it looks at."""
+    found = PRIMITIVES.get(op.name)
+    if found is None or op.name == "apply":
+        return row_of(op.name) is not None or op.name.startswith("%check")
+    return found.result in PARTLESS
 
 
 def is_end(atom: Atom) -> bool:

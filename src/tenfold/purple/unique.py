@@ -26,6 +26,10 @@ class Facts:
     list_results: dict[int, bool] = field(default_factory=dict)
     list_params: dict[Variable, bool] = field(default_factory=dict)
     leaky: set[Variable] = field(default_factory=set)
+    # The same of lists that are whole, and of any of their parts.
+    whole_results: dict[int, bool] = field(default_factory=dict)
+    whole_params: dict[Variable, bool] = field(default_factory=dict)
+    leaky_parts: set[Variable] = field(default_factory=set)
 
 
 def find_unique(module: ir.Module) -> None:
@@ -35,12 +39,19 @@ def find_unique(module: ir.Module) -> None:
     functions = [*module.functions, module.main]
     params = {p: p not in _given_by_anyone(f) for f in functions for p in f.all_params}
     facts = Facts({id(f): True for f in functions}, params)
-    facts.names = {id(f): spines.Roots(f, parts=False) for f in functions}
+    facts.names = {id(f): spines.Roots(f, "none") for f in functions}
     _find_kept(functions, facts)
-    lists = not spines.is_mutated(module)
+    lists = not spines.is_mutated(module, "set-cdr!")
     facts.list_results = dict.fromkeys(facts.results, lists)
     facts.list_params = {param: unique and lists for param, unique in params.items()}
-    facts.leaky = spines.leaking(functions)
+    facts.leaky = spines.leaking(functions, "rests")
+    whole = lists and not spines.is_mutated(module, "set-car!")
+    facts.whole_results = dict.fromkeys(facts.results, whole)
+    strange = {param for f in functions if f.escapes for param in f.params}
+    facts.whole_params = {
+        param: unique and whole and param not in strange for param, unique in params.items()
+    }
+    facts.leaky_parts = spines.leaking(functions, "all")
     _settle_facts(functions, facts)
     for function in functions:
         unique = Uniqueness(function, facts)
@@ -54,6 +65,8 @@ def find_unique(module: ir.Module) -> None:
                 statement.unique = statement.pair in unique.reasons
             elif isinstance(statement, Let) and isinstance(statement.op, ir.Take):
                 statement.op.unique = statement.op.args[0] in unique.reasons
+            elif isinstance(statement, Let) and isinstance(statement.op, ir.Reverse):
+                statement.op.unique = statement.op.args[0] in unique.lists
 
 
 def _given_by_anyone(function: Function) -> list[Variable]:
@@ -82,7 +95,11 @@ def _settle_facts(functions: list[Function], facts: Facts) -> None:
         del waiting[function]
         unique = Uniqueness(function, facts)
         waiting |= dict.fromkeys(owners[param] for param in _passed(function, unique, facts))
-        for known, holds in ((facts.results, unique.is_unique), (facts.list_results, unique.is_list)):
+        for known, holds in (
+            (facts.results, unique.is_unique),
+            (facts.list_results, unique.is_list),
+            (facts.whole_results, unique.is_whole),
+        ):
             if known[id(function)] and not unique.gives(holds, known):
                 known[id(function)] = False
                 waiting |= dict.fromkeys(callers[id(function)])
@@ -113,7 +130,11 @@ def _passed(function: Function, unique: Uniqueness, facts: Facts) -> set[Variabl
         elif isinstance(statement, Let) and isinstance(statement.op, ir.MakeClosure):
             received = [(param, Constant(None)) for param in statement.op.function.captured]
         for param, arg in received:
-            for known, holds in ((facts.params, unique.is_unique), (facts.list_params, unique.is_list)):
+            for known, holds in (
+                (facts.params, unique.is_unique),
+                (facts.list_params, unique.is_list),
+                (facts.whole_params, unique.is_whole),
+            ):
                 if known[param] and not holds(arg):
                     known[param] = False
                     changed.add(param)
@@ -163,8 +184,10 @@ class Uniqueness:
             elif param.is_managed:
                 known = param in _given_by_anyone(function)
                 self.doubts[param] = "unknown callers may share it" if known else "some caller shares it"
-        self.shared = spines.Roots(function).shared(facts.leaky)
+        self.shared = spines.Roots(function, "rests").shared(facts.leaky)
+        self.broken = spines.Roots(function, "all").shared(facts.leaky_parts)
         self.lists: set[Variable] = set()  # whose every pair is unique
+        self.whole: set[Variable] = set()
         self.collect()
         self.settle()
 
@@ -180,13 +203,15 @@ class Uniqueness:
                 case ir.LetTry():
                     self.doubt(statement.var, "the result of a try, or its error")
                 case ir.Uncons():
-                    self.doubt(statement.car, "an element of a list")
+                    self.definitions.setdefault(statement.car, []).append(ir.Take([statement.pair], "car"))
                     self.definitions.setdefault(statement.cdr, []).append(ir.Take([statement.pair], "cdr"))
         for var in self.definitions:
             if var.is_managed and var not in self.doubts and var not in self.reasons:
                 self.reasons[var] = "made once"
         self.lists = {var for var in self.reasons if var not in self.shared}
         self.lists -= {param for param in self.function.all_params if not self.facts.list_params[param]}
+        self.whole = {var for var in self.lists if var not in self.broken}
+        self.whole -= {param for param in self.function.all_params if not self.facts.whole_params[param]}
 
     def doubt(self, var: Variable, why: str) -> None:
         self.reasons.pop(var, None)
@@ -209,6 +234,10 @@ class Uniqueness:
                 if not listed:
                     self.lists.discard(var)
                     changed = True
+            for var in list(self.whole):
+                if var not in self.lists or not all(map(self.fresh_whole, self.definitions.get(var, []))):
+                    self.whole.discard(var)
+                    changed = True
 
     def is_list(self, atom: Atom) -> bool:
         """Whether an operand is a list whose every pair is unique, or no list."""
@@ -223,10 +252,35 @@ class Uniqueness:
                 return not op.args or self.is_list(op.args[-1])
             case ir.Prim():
                 return spines.makes_list(op)
-            case ir.Take(part="cdr"):
+            case ir.Take(part="cdr") | ir.Reverse():
                 return op.args[0] in self.lists
+            case ir.Take():
+                return op.args[0] in self.whole
             case ir.CallKnown() | ir.CallWithin():
                 return self.facts.list_results[id(op.function)]
+            case ir.Convert() | ir.MakeRecord() | ir.MakeClosure() | ir.Reuse():
+                return True
+        return False
+
+    def is_whole(self, atom: Atom) -> bool:
+        """Whether an operand is a whole list, or a unique value that is no pair."""
+        if isinstance(atom, Constant):
+            return ir.is_immediate(atom.value)
+        if atom.type == "routine":
+            return False
+        return (not atom.is_managed and atom.lender is None and not atom.borrowed) or atom in self.whole
+
+    def fresh_whole(self, op: ir.Op) -> bool:
+        """Whether what an operation gives is a whole list, or a unique value that is no pair."""
+        match op:
+            case ir.Copy() | ir.Take() | ir.Reverse():
+                return self.is_whole(op.args[0])
+            case ir.Prim(name="cons" | "list"):
+                return all(map(self.is_whole, op.args))
+            case ir.Prim():
+                return spines.makes_whole(op)
+            case ir.CallKnown() | ir.CallWithin():
+                return self.facts.whole_results[id(op.function)]
             case ir.Convert() | ir.MakeRecord() | ir.MakeClosure() | ir.Reuse():
                 return True
         return False
@@ -272,6 +326,10 @@ class Uniqueness:
                 return f"the only owner's result of {shown(op.function.name)}" if given else ""
             case ir.Take(part="cdr"):
                 return "the rest of a list that nothing else holds" if op.args[0] in self.lists else ""
+            case ir.Take():
+                return "an element of a list that nothing else holds" if op.args[0] in self.whole else ""
+            case ir.Reverse():
+                return "made by reverse"
             case ir.Copy():
                 arg = op.args[0]
                 if isinstance(arg, Variable) and arg in self.reasons:

@@ -93,6 +93,29 @@ Value pu_reverse(Value list) {
     return result;
 }
 
+Value pu_reverse_taking(Value list, bool unique) {
+    if (!pu_is_list(list)) {
+        pu_wrong_type("reverse", "list", list);
+        pu_drop(list);
+        return PU_FAILURE;
+    }
+    Value result = PU_NIL;
+    while (list != PU_NIL) {
+        PuPair *pair = pair_of(list);
+        Value rest = pair->cdr;
+        if (unique ? pu_unique_leaves_cell(list) : pu_leaves_cell(list)) {
+            pair->cdr = result;
+            result = list;
+        } else {
+            result = pu_cons(pu_dup(pair->car), result);
+            pu_dup(rest);
+            pu_drop(list);
+        }
+        list = rest;
+    }
+    return result;
+}
+
 static bool in_range(const char *name, Value v, int64_t length, int64_t *out) {
     if (!pu_take_int(name, v, out)) return false;
     if (*out >= 0 && *out < length) return true;

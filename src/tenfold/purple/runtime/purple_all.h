@@ -303,6 +303,7 @@ Value pu_set_cdr(Value pair, Value v);
 Value pu_length(Value list);
 Value pu_append(const Value *lists, int count);
 Value pu_reverse(Value list);
+Value pu_reverse_taking(Value list, bool unique); /* owns it; `unique`: that nothing else holds a pair is proved */
 Value pu_list_ref(Value list, Value index);
 Value pu_list_tail(Value list, Value index);
 Value pu_list_drop(Value list, Value count);

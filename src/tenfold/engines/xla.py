@@ -669,6 +669,9 @@ def deserialize(data: bytes, module: stablehlo.Module, device: Device) -> Execut
 _YNN = "xla_cpu_experimental_ynn_fusion_type"
 _PRODUCTS, _REDUCTIONS = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT", "LIBRARY_FUSION_TYPE_REDUCE"
 LONG = 100_000  # elements that YNNPACK adds up sooner than XLA
+# XLA's newer way to emit a kernel takes time that grows with the square of the ops in it: 14 s for 6,000 ops,
+# where the older takes 3.
+_SHORT_KERNELS = ("xla_cpu_use_fusion_emitters", False)
 OPTIONS: dict[str, list[tuple[str, Any]]] = {
     "cpu": [(_YNN, f"{_PRODUCTS},{_REDUCTIONS}")],
     "cuda": [
@@ -724,8 +727,8 @@ def overrides(platform: str, module: stablehlo.Module) -> list[tuple[str, Any]]:
     overrides = OPTIONS[platform]
     if module.small or module.reduced < LONG:  # small arrays are computed with before YNNPACK has begun
         given = "" if module.small else _PRODUCTS
-        return [(name, given if name == _YNN else value) for name, value in overrides]
-    return overrides
+        overrides = [(name, given if name == _YNN else value) for name, value in overrides]
+    return [*overrides, _SHORT_KERNELS] if platform == "cpu" and module.long else overrides
 
 
 def fingerprint(module: stablehlo.Module, device: Device) -> str:

@@ -27,6 +27,7 @@ from tenfold.base.forking import forkable
 from tenfold.base.meshes import Mesh, Partitioned, Sharding
 from tenfold.flat import data_ops as movement
 from tenfold.flat import elementwise, indexed, structured, windows
+from tenfold.flat.fusions import largest_fusion
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.sharding import ShardingConstraint
 from tenfold.flat.uneven import evened
@@ -56,7 +57,8 @@ class Module:
     """A StableHLO module, and the types of its results. `checks` are run-time checks, whose joined verdict is
     its last result, if any; `calls`, one for each function that the engine must know by name. `small` says
     that it computes with small arrays alone; `reduced`, how many elements its largest reduction takes;
-    `placed`, how each result lies on a mesh, as far as the module says so."""
+    `long`, that XLA would make one long kernel of much of it; `placed`, how each result lies on a mesh, as
+    far as the module says so."""
 
     def __init__(
         self,
@@ -67,7 +69,9 @@ class Module:
         small: bool = False,
         reduced: int = 0,
         placed: Sequence[Sharding | None] = (),
+        long: bool = False,
     ):
+        self.long = long
         self.small = small
         self.reduced = reduced
         self.module = module
@@ -210,6 +214,7 @@ def interpret(module: Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 SMALL = 512  # bytes
+LONG = 1500  # ops that make a kernel long
 
 
 def _is_small(function: Function) -> bool:
@@ -275,7 +280,8 @@ class _Emitter:
         if layout is not None:
             scatter_sums(self, module, function, layout)
         calls, reduced = list(self.calls.values()), max(self.reduced)
-        return Module(module, result_types, self.checks, calls, _is_small(function), reduced, placed)
+        small, long = _is_small(function), largest_fusion(function, LONG) >= LONG
+        return Module(module, result_types, self.checks, calls, small, reduced, placed, long)
 
     def argument(self, place: int, donated: dict[int, int], layout: Partitioned | None) -> Any:
         """What is said of a parameter: which result its memory goes to, and how it is sharded."""

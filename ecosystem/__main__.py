@@ -2,8 +2,8 @@
 
 Into build/ecosystem/venv, an environment without PyTorch, go the packages of packages.txt without their
 dependencies, and what they need besides PyTorch. Each program of `programs/` runs there by
-`tenfold run --as-torch`, and beside it on the PyTorch of this environment, twice in one process on each: from
-the first line, and warm. Then their numbers are compared."""
+`tenfold run --as-torch`, and beside it on the PyTorch of this environment: several times in one process, to
+time it from the first line and warm. Then the numbers of both are compared."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def execute(run: Run, engine: str) -> tuple[dict, dict[str, np.ndarray]]:
     out = BUILD / "results" / engine / run.name.replace(" ", "-").replace(",", "")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    program = [str(HERE / "twice.py"), str(HERE / "programs" / f"{run.program}.py"), *run.arguments]
+    program = [str(HERE / "repeated.py"), str(HERE / "programs" / f"{run.program}.py"), *run.arguments]
     if engine == "tenfold":
         command = [
             str(BUILD / "venv" / "bin" / "python"),
@@ -156,7 +156,10 @@ def main(only: list[str]) -> int:
             verdict = difference(arrays, expected)
         failed += verdict != "equal" or any(isinstance(each, str) and each for each in stages)
         shown = ["yes" if each is True else str(each)[:60] or "-" for each in stages]
-        seconds = [f"{report.get(which, 0):.2f}" for which in ("first", "warm") for report in (ours, theirs)]
+        timed = [
+            (report.get("seconds", {}), which) for which in ("first", "warm") for report in (ours, theirs)
+        ]
+        seconds = [f"{times[which]:.2f}" if which in times else "-" for times, which in timed]
         table.add_row(run.name, *shown, verdict, *seconds)
         print(run.name, dict(zip(STAGES, shown)), verdict, dict(zip(SECONDS, seconds)), flush=True)
     Console(width=200).print(table)

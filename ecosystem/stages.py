@@ -6,29 +6,27 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import time
 import traceback
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-_results: dict[str, Any] = {"stages": {}, "first": 0.0, "warm": 0.0}
+_results: dict[str, Any] = {"stages": {}, "seconds": {}}
 _arrays: dict[str, np.ndarray] = {}
 _random = np.random.RandomState(0)
-_run = ["first"]
+_run = [""]
 
 
-def run_again() -> None:
-    """Note when the first run of a program ended; the second, in this process, draws the same numbers."""
-    _results["first"] = time.time() - float(os.environ["ECOSYSTEM_START"])
-    _run[0] = "second"
+def begin(run: str) -> None:
+    """Begin a run of the program, which draws the same numbers as every other."""
+    _run[0] = f"{run} run, "
     _random.seed(0)
 
 
-def finish(seconds: float) -> None:
-    """Report how long the second run took."""
-    _results["warm"] = seconds
+def finish(run: str, seconds: float) -> None:
+    """Report how long a run took."""
+    _results["seconds"][run] = seconds
     _write()
 
 
@@ -53,7 +51,7 @@ def compare(name: str, value: Any, kind: str = "output") -> None:
     if hasattr(value, "detach"):
         value = value.detach() if kind == "tokens" else value.detach().float()
     array = value.numpy() if hasattr(value, "numpy") else value
-    _arrays[f"{kind}/{_run[0]} run, {name}"] = np.asarray(array)
+    _arrays[f"{kind}/{_run[0]}{name}"] = np.asarray(array)
 
 
 def gradients(module: Any, prefix: str = "") -> None:

@@ -1,0 +1,27 @@
+"""Runs a program three times in one process: `python repeated.py PROGRAM ARGUMENTS`, on either engine.
+
+The first run is what its user waits for. In the second, Tenfold compiles what the first one interpreted. The
+third finds everything imported and compiled: it is timed as warm. The numbers of all are compared."""
+
+import os
+import runpy
+import sys
+import time
+
+import stages
+import torch
+
+# torchvision's compiled part is made for another build of PyTorch. Its Python part only wants the names of
+# its operators to be known, which no program here calls.
+if os.environ["ECOSYSTEM_ENGINE"] == "pytorch":
+    for name in ("nms", "qnms"):
+        torch.library.define(
+            f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+        )
+sys.argv = sys.argv[1:]
+start = float(os.environ["ECOSYSTEM_START"])
+for name in ("first", "second", "warm"):
+    stages.begin(name)
+    runpy.run_path(sys.argv[0], run_name="__main__")
+    stages.finish(name, time.time() - start)
+    start = time.time()

@@ -22,7 +22,7 @@ LAYERS = (
     ("generation", "jit", "distributed.pipelining"),
     ("nn", "optim", "amp", "data", "utils", "func", "exporting", "signal"),
     ("distributed", "distributions"),
-    ("compiler", "masked", "profiler", "quasirandom", "serialize", "sparse", "types"),
+    ("compiler", "futures", "masked", "profiler", "quasirandom", "serialize", "sparse", "types"),
     ("autograd", "functional", "random", "linalg", "fft", "special", "library", "storage"),
     ("tensor",),
     ("runtime",),

@@ -152,9 +152,9 @@ globals().update(dtypes.BY_NAME)
 # Packages that are loaded when they are first asked for, as are the modules of `names.MODULE_OF`.
 _PACKAGES = (
     "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "data", "distributed", "distributions",
-    "explain", "func", "fx", "generation", "hub", "jit", "library", "masked", "multiprocessing", "nn", "onnx",
-    "optim", "overrides", "profiler", "quasirandom", "signal", "sparse", "storage", "testing", "types",
-    "utils", "version",
+    "explain", "func", "futures", "fx", "generation", "hub", "jit", "library", "masked", "multiprocessing",
+    "nn", "onnx", "optim", "overrides", "profiler", "quasirandom", "signal", "sparse", "storage", "testing",
+    "types", "utils", "version",
 )  # fmt: skip
 
 # The names imported above, for type checkers; then the op table's, for `import *`.

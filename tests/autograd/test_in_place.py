@@ -333,3 +333,18 @@ def test_gradients_pass_by_what_is_written_to_a_detached_part(told):
         return [y, apart, x.grad, w.grad]
 
     agree(case)
+
+
+@pytest.mark.parametrize("compute", [lambda x: x * 2, lambda x: x.exp(), lambda x: x.view(2, 1)[:, 0]])
+def test_a_computed_tensor_keeps_its_history_when_other_data_is_assigned(compute):
+    results = []
+    for t in (tn, torch):
+        x, seen = t.tensor([1.0, 2.0], requires_grad=True), []
+        y = compute(x)
+        y.data = t.tensor([5.0, 7.0])
+        assert y.requires_grad and not y.is_leaf
+        y.register_hook(lambda gradient, seen=seen: seen.append(gradient.tolist()))
+        (y * y).sum().backward()
+        results.append((y.tolist(), seen, x.grad.numpy()))
+    assert results[0][:2] == results[1][:2]
+    np.testing.assert_allclose(results[0][2], results[1][2], rtol=1e-6)

@@ -111,8 +111,8 @@ ABSENT = (
     ),
     Absent(
         "it is not part of Tenfold",
-        "save model.state_dict(), and use Python's own concurrent.futures",
-        "torch.package torch.futures torch.nativert torch.utils.data.datapipes torch.utils.data.graph"
+        "save model.state_dict(), and read data with DataLoader",
+        "torch.package torch.nativert torch.utils.data.datapipes torch.utils.data.graph"
         " torch.utils.data.graph_settings torch.contrib",
     ),
 )

@@ -225,7 +225,12 @@ class Tensor(Protocols):
 
     @data.setter
     def data(self, other: Tensor) -> None:
+        before = self.current()
         self.become(other.current(), other.share().copy())
+        if self._leaf is None and before.origin is not None and before.type is self._value.type:
+            # A tensor that was computed keeps its history: gradients pass by what is assigned.
+            self._value = graph.fresh(self._value, capture())
+            self._value.origin = before.origin
 
     # Gradients: what `autograd.py` computes is kept here
 

@@ -47,6 +47,10 @@ OPTIMIZERS = {
     "(nadam model :lr 0.02)": lambda p: torch.optim.NAdam(p, 0.02),
     "(radam model :lr 0.1)": lambda p: torch.optim.RAdam(p, 0.1),
     "(rprop model)": lambda p: torch.optim.Rprop(p),
+    "(asgd model :lr 0.1 :lambd 0.1 :t0 1 :weight-decay 0.1)": lambda p: torch.optim.ASGD(
+        p, 0.1, lambd=0.1, t0=1, weight_decay=0.1
+    ),
+    "(adafactor model :lr 0.1 :weight-decay 0.1)": lambda p: torch.optim.Adafactor(p, 0.1, weight_decay=0.1),
 }
 SCHEDULES = {
     "(step-lr o 2)": lambda o: torch.optim.lr_scheduler.StepLR(o, 2),
@@ -56,6 +60,12 @@ SCHEDULES = {
     "(linear-lr o)": lambda o: torch.optim.lr_scheduler.LinearLR(o),
     "(polynomial-lr o :total 4 :power 2.0)": lambda o: torch.optim.lr_scheduler.PolynomialLR(o, 4, 2.0),
     "(cosine-annealing-lr o 4)": lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 4),
+    "(one-cycle-lr o 0.9 10)": lambda o: torch.optim.lr_scheduler.OneCycleLR(
+        o, 0.9, 10, cycle_momentum=False
+    ),
+    "(one-cycle-lr o 0.9 12 :linear #t :three-phase #t)": lambda o: torch.optim.lr_scheduler.OneCycleLR(
+        o, 0.9, 12, anneal_strategy="linear", three_phase=True, cycle_momentum=False
+    ),
     "(lambda-lr o (lambda (steps) (/ 1 (+ 1 steps))))": lambda o: torch.optim.lr_scheduler.LambdaLR(
         o, lambda steps: 1 / (1 + steps)
     ),
@@ -145,6 +155,72 @@ def test_an_optimizer_steps_as_pytorchs_does(optimizer):
         assert loss == pytest.approx(expected.item(), rel=1e-5)
     for found, parameter in zip(tensors(session, "(parameters model)"), reference.parameters()):
         np.testing.assert_allclose(found, parameter.detach().numpy(), rtol=2e-4, atol=2e-6)
+
+
+def test_muon_steps_as_pytorchs_does():
+    session = Session()
+    session.run_text(
+        "(manual-seed 3) (define w (parameter (tensor-randn 5 3))) (define x (tensor-randn 4 5))", "n"
+    )
+    session.run_text("(define o (muon (list w) :lr 0.1))", "n")
+    weight = torch.tensor(session.run_text("w", "n").detach().numpy()).requires_grad_()
+    x = torch.tensor(session.run_text("x", "n").numpy())
+    optimizer = torch.optim.Muon([weight], 0.1)
+    for _ in range(3):
+        session.run_text("(zero-grad o) (backward (tensor-sum (tensor-tanh (tensor-matmul x w))))", "n")
+        session.run_text("(optimizer-step o)", "n")
+        optimizer.zero_grad()
+        (x @ weight).tanh().sum().backward()
+        optimizer.step()
+    found = session.run_text("w", "n").detach().numpy()
+    np.testing.assert_allclose(found, weight.detach().numpy(), atol=4e-3)  # bfloat16 within
+
+
+def test_lbfgs_steps_as_pytorchs_does():
+    session = Session()
+    session.run_text(
+        "(define p (parameter (tensor '(-1.2 1.0)))) (define o (lbfgs (list p) :lr 0.1 :history-size 3))", "n"
+    )
+    session.run_text(
+        "(define (loss) (zero-grad o) (let* ((a (tensor-narrow p 0 0 1)) (b (tensor-narrow p 0 1 1)) (c (- b (* a a)))"
+        " (v (tensor-sum (+ (* (- 1.0 a) (- 1.0 a)) (* 5.0 (* c c)))))) (backward v) v))",
+        "n",
+    )
+    point = torch.tensor([-1.2, 1.0], requires_grad=True)
+    optimizer = torch.optim.LBFGS([point], 0.1, history_size=3)
+
+    def loss():
+        optimizer.zero_grad()
+        value = (1 - point[0]) ** 2 + 5 * (point[1] - point[0] ** 2) ** 2
+        value.backward()
+        return value
+
+    for _ in range(3):
+        found = session.run_text("(tensor-item (optimizer-step o loss))", "n")
+        assert found == pytest.approx(optimizer.step(loss).item(), rel=1e-3)
+    np.testing.assert_allclose(session.run_text("p", "n").detach().numpy(), point.detach().numpy(), rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "reference"),
+    [
+        ("", {}),
+        (
+            ":mode 'max :threshold 0.1 :threshold-mode 'abs :cooldown 1 :min-lr 0.2",
+            {"mode": "max", "threshold": 0.1, "threshold_mode": "abs", "cooldown": 1, "min_lr": 0.2},
+        ),
+    ],
+)
+def test_a_schedule_waits_for_a_plateau_as_pytorchs_does(options, reference):
+    session = Session()
+    session.run_text("(define o (sgd (list (parameter (tensor 1.0))) :lr 0.5))", "n")
+    session.run_text(f"(define s (reduce-lr-on-plateau o :patience 1 :factor 0.6 {options}))", "n")
+    optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], 0.5)
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1, factor=0.6, **reference)
+    for metric in (1.0, 0.9, 0.9, 0.95, 0.9, 0.9, 0.9, 1.2, 1.2, 1.25, 1.2, 1.2, 1.2):
+        found = session.run_text(f"(scheduler-step s {metric})", "n")
+        scheduler.step(metric)
+        assert found == pytest.approx(optimizer.param_groups[0]["lr"])
 
 
 LAYERS: dict[str, tuple[str, Any]] = {

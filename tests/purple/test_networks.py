@@ -182,7 +182,8 @@ def test_lbfgs_steps_as_pytorchs_does():
         "(define p (parameter (tensor '(-1.2 1.0)))) (define o (lbfgs (list p) :lr 0.1 :history-size 3))", "n"
     )
     session.run_text(
-        "(define (loss) (zero-grad o) (let* ((a (tensor-narrow p 0 0 1)) (b (tensor-narrow p 0 1 1)) (c (- b (* a a)))"
+        "(define (loss) (zero-grad o)"
+        " (let* ((a (tensor-narrow p 0 0 1)) (b (tensor-narrow p 0 1 1)) (c (- b (* a a)))"
         " (v (tensor-sum (+ (* (- 1.0 a) (- 1.0 a)) (* 5.0 (* c c)))))) (backward v) v))",
         "n",
     )

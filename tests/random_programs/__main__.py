@@ -20,7 +20,11 @@ from tests.random_programs import alias, general
 from tests.random_programs.programs import Program, differences, run, run_compiled
 
 EXAMPLE = "example: python -m tests.random_programs --engine xla --kind alias --count 10000 --seed 1"
-KINDS: dict[str, Callable[[int], Program]] = {"general": general.grow, "alias": alias.grow}
+KINDS: dict[str, Callable[[int], Program]] = {
+    "general": general.grow,
+    "long": lambda seed: general.grow(seed, length=60),
+    "alias": alias.grow,
+}
 # Leaves out LLVM's optimisations and kernels made by way of MLIR, which are most of what a compile costs.
 QUICK = [
     ("xla_backend_optimization_level", 0),
@@ -75,7 +79,7 @@ def main() -> int:
         prog="python -m tests.random_programs", description=__doc__, epilog=EXAMPLE
     )
     parser.add_argument("--engine", choices=WAYS, action="append", help="all of them, unless named")
-    parser.add_argument("--kind", choices=KINDS, action="append", help="both, unless named")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="all of them, unless named")
     parser.add_argument("--count", metavar="N", type=int, default=1000, help="programs of each kind")
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="of the first program")
     parser.add_argument("--optimised", action="store_true", help="compile as users do, which takes longer")

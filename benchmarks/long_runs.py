@@ -7,7 +7,9 @@ import argparse
 import gc
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,13 +85,16 @@ def steps(count: int) -> Iterator[int]:
         yield number + 1
 
 
-def measured(title: str, work: Iterator[int], total: int, samples: int = 200) -> Run:
-    run = Run(title, [], [])
+def measured(title: str, work: Iterator[int], total: int, samples: int = 200, minutes: float = inf) -> Run:
+    """The memory over a run, which ends early when its time is over."""
+    run, end = Run(title, [], []), time.monotonic() + 60 * minutes
     for done in (bar := tn.progress(work, title, total=total)):
         if done % max(total // samples, 1) == 0:
             run.counts.append(done)
             run.memory.append(held())
             bar.report(memory=f"{run.memory[-1] >> 20} MB")
+            if time.monotonic() > end:
+                break
     background.wait()
     return run
 
@@ -133,6 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Run]:
     )
     parser.add_argument("--programs", metavar="N", type=int, default=20_000, help="distinct programs")
     parser.add_argument("--steps", metavar="N", type=int, default=100_000, help="training steps")
+    parser.add_argument("--minutes", metavar="M", type=float, default=inf, help="the most that each takes")
     parser.add_argument("--tier", choices=("numpy", "xla"), help="run all there, not where the policy says")
     parser.add_argument("--picture", metavar="FILE", type=Path, help="draw it there: .svg or .png")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write every sample there")
@@ -140,7 +146,9 @@ def main(arguments: Sequence[str] | None = None) -> list[Run]:
     if options.tier:
         os.environ["TENFOLD_TIER"] = options.tier
     works = (("distinct programs", programs, options.programs), ("training steps", steps, options.steps))
-    runs = [measured(title, work(count), count) for title, work, count in works if count]
+    runs = [
+        measured(title, work(count), count, minutes=options.minutes) for title, work, count in works if count
+    ]
     for run in runs:
         first, last = (each / 1e6 for each in (run.memory[0], run.memory[-1]))
         print(f"{run.title}: {run.counts[-1]:,}; {first:.0f} MB at first, {last:.0f} MB at last, ", end="")

@@ -17,6 +17,7 @@ LAPACK = """module {{ func.func @main(%a: tensor<{n}x{n}x{dtype}>) -> tensor<{pi
 }} }}"""
 FITTING = {"n": 3, "pivots": 3, "dtype": "f32", "config": "{}", "order": "[0, 1]"}
 VECTOR = "tensor<4xf32>"
+BOUNDED = "tensor<?xf32, #stablehlo.bounds<4>>"
 
 
 def module(body: str, *more: str, attributes: str = "") -> bytes:
@@ -34,6 +35,21 @@ def custom(target: str, options: str = "") -> bytes:
     return module(f"{call} return %0 : {VECTOR}")
 
 
+def sorting(comparison: str, *more: str) -> bytes:
+    """A module that sorts by a comparison of %x and %y, whose result is %1."""
+    return module(
+        f'%0 = "stablehlo.sort"(%a) ({{ ^bb0(%x: tensor<f32>, %y: tensor<f32>): {comparison} '
+        "stablehlo.return %1 : tensor<i1> }) {dimension = 0 : i64, is_stable = false} "
+        f": ({VECTOR}) -> {VECTOR} return %0 : {VECTOR}",
+        *more,
+    )
+
+
+TRUE = "%1 = stablehlo.constant dense<true> : tensor<i1>"
+RANDOM = """%2 = stablehlo.constant dense<> : tensor<0xi64>
+  %3 = stablehlo.rng %x, %y, %2, distribution = UNIFORM
+    : (tensor<f32>, tensor<f32>, tensor<0xi64>) -> tensor<f32>
+  %1 = stablehlo.compare LT, %3, %x : (tensor<f32>, tensor<f32>) -> tensor<i1>"""
 TOKEN = "%t = stablehlo.create_token : !stablehlo.token"
 DOUBLING = [
     f"func.func private @f{i}(%a: {VECTOR}) -> {VECTOR} {{ "
@@ -101,6 +117,39 @@ REFUSED = {
         ),
         "larger than any memory",
     ),
+    "a size of its own": (
+        module(
+            "%s = stablehlo.constant dense<1000000> : tensor<i32> "
+            f"%0 = stablehlo.set_dimension_size %a, %s, dim = 0 : ({VECTOR}, tensor<i32>) -> {VECTOR} "
+            f"return %0 : {VECTOR}"
+        ),
+        "how much of a tensor's memory counts",
+    ),
+    "a bounded size": (
+        module(
+            "%s = stablehlo.constant dense<4> : tensor<1xi32> "
+            f"%0 = stablehlo.dynamic_reshape %a, %s : ({VECTOR}, tensor<1xi32>) -> {BOUNDED} "
+            f"%1 = stablehlo.convert %0 : ({BOUNDED}) -> {VECTOR} return %1 : {VECTOR}"
+        ),
+        "has an encoding",
+    ),
+    "a random order": (sorting(RANDOM), "the comparison of a sort has a stablehlo.rng"),
+    "an order elsewhere": (
+        sorting(
+            "%1 = call @f() : () -> tensor<i1>",
+            f"func.func private @f() -> tensor<i1> {{ {TRUE} return %1 : tensor<i1> }}",
+        ),
+        "the comparison of a sort has a func.call",
+    ),
+    "a transform of another length": (
+        module(
+            "%0 = stablehlo.complex %a, %a : tensor<4xcomplex<f32>> "
+            "%1 = stablehlo.fft %0, type = FFT, length = [8] "
+            ": (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> "
+            f"%2 = stablehlo.real %1 : (tensor<4xcomplex<f32>>) -> {VECTOR} return %2 : {VECTOR}"
+        ),
+        r"of length \[8\] on a tensor<4xcomplex<f32>> is none",
+    ),
     "main is a module": (b"module { module @main {} }", "no function"),
     "a function without a type": (b'module { "func.func"() ({}) {sym_name = "main"} : () -> () }', "module"),
 }
@@ -125,6 +174,12 @@ def test_a_module_that_was_read_does_not_take_the_memory_of_its_arguments(attrib
     x = tn.ones(4).eval()
     assert run(x).tolist() == [2] * 4
     assert x.tolist() == [1] * 4
+
+
+def test_a_sort_by_what_is_no_order_keeps_to_its_array():
+    """XLA's unstable sort takes such a comparison for an order, and runs off the end of the array."""
+    run = tn.load_stablehlo(sorting(TRUE).replace(b"<4x", b"<100x"))
+    assert sorted(run(tn.arange(100.0)).tolist()) == list(range(100))
 
 
 def test_linear_algebra_that_jax_exported_runs():

@@ -44,6 +44,8 @@ DEVICES = (
 REFUSED = {
     **{f"stablehlo.{name}": "exchanges data with the host while it runs" for name in HOST},
     **{f"stablehlo.{name}": "speaks to other devices" for name in DEVICES},
+    # XLA neither checks the size against the buffer nor gives results of such a size back whole.
+    "stablehlo.set_dimension_size": "changes how much of a tensor's memory counts",
 }
 # Composites are hints by name for compilers that know more; what they mean is the function that they call.
 WITHOUT_COMPOSITES = "builtin.module(func.func(stablehlo-legalize-composite-to-call))"
@@ -76,6 +78,8 @@ def checked(module: Any, fixed: bool) -> list[CustomCall]:
             for op, _ in _inside(function):
                 if op.name == "stablehlo.custom_call":
                     calls.extend(_checked_call(b, op, fixed))
+                if op.name == "stablehlo.sort":  # else XLA follows what is no order out of the array
+                    op.attributes["is_stable"] = b.ir.BoolAttr.get(True)
                 _remove_hints(op)
             _remove_hints(function)
         return calls
@@ -158,9 +162,9 @@ class _Graph:
         self.costs[name] = (ops, deepest)
 
 
-def _inside(function: Any) -> list[tuple[Any, int]]:
-    """Every op of a function, and how deep it lies."""
-    ops, left = [], [(function, 0)]
+def _inside(whole: Any) -> list[tuple[Any, int]]:
+    """Every op of a function, or of another op's regions, and how deep it lies."""
+    ops, left = [], [(whole, 0)]
     while left:
         outer, depth = left.pop()
         if depth > MAX_DEPTH:
@@ -185,6 +189,28 @@ def _require_known(op: Any) -> None:
         raise UnsupportedError(f"{op.name} is no op that a StableHLO module computes with")
     for value in op.results:
         _require_size(value.type)
+    if op.name == "stablehlo.sort":
+        _require_comparison(op)
+    if op.name == "stablehlo.fft":
+        _require_length(op)
+
+
+def _require_length(fft: Any) -> None:
+    """Refuse a transform whose length is not that of its dimensions, at which XLA's library aborts."""
+    whole = (fft.results if "IRFFT" in str(fft.attributes["fft_type"]) else fft.operands)[0].type
+    lengths = list(fft.attributes["fft_length"])
+    extents = [None if whole.is_dynamic_dim(axis) else whole.get_dim_size(axis) for axis in range(whole.rank)]
+    ends = extents[-len(lengths) :]
+    if any(extent not in (None, length) for extent, length in zip(ends, lengths, strict=True)):
+        raise FormatError(f"a Fourier transform of length {lengths} on a {whole} is none")
+
+
+def _require_comparison(sort: Any) -> None:
+    """Refuse a comparison that may say one thing now and another later: XLA sorts with it outside of the
+    array."""
+    for op, _ in _inside(sort):
+        if op.name == "stablehlo.rng" or op.name in CALLEES:
+            raise UnsupportedError(f"the comparison of a sort has a {op.name}, and may only compare")
 
 
 def _require_size(type: Any) -> None:
@@ -193,6 +219,11 @@ def _require_size(type: Any) -> None:
         extents = [extent for axis, extent in enumerate(type.shape) if not type.is_dynamic_dim(axis)]
         if math.prod(extents) > MAX_BYTES // 16:
             raise FormatError(f"a {type} is larger than any memory")
+        if type.encoding is not None:
+            raise UnsupportedError(
+                f"a {type} has an encoding, such as a bound of its size: a loaded module computes with "
+                "plain tensors"
+            )
 
 
 def _called(op: Any) -> list[str]:

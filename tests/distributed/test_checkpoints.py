@@ -1,5 +1,7 @@
 """Checkpoints of one process, and state dicts by the names of parameters."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,31 @@ def test_part_of_one_tensor_is_not_taken_for_another_tensor(tmp_path):
     state = {"x": tn.zeros(2), "x@0": tn.tensor(0.0)}
     dcp.load(state, checkpoint_id=tmp_path)
     assert state["x"].tolist() == [1.0, 1.0] and state["x@0"].item() == 5.0
+
+
+PART = {"file": "parts.safetensors", "name": "x@0", "start": [0], "shape": [2]}
+HOSTILE = {
+    "no dict": [],
+    "deep": None,
+    "a tensor that is none": {"tensors": {"x": 1}, "values": {}},
+    "values that are none": {"tensors": {}, "values": 3},
+    "a file of another folder": {**PART, "file": "../parts.safetensors"},
+    "a file without a name": {**PART, "file": 3},
+    "a place that is none": {**PART, "start": ["0"]},
+    "a place before the tensor": {**PART, "start": [-1]},
+    "a place beyond the tensor": {**PART, "start": [1]},
+    "another rank": {**PART, "start": [0, 0], "shape": [2, 1]},
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_index_is_refused(tmp_path, name):
+    told = HOSTILE[name]
+    if isinstance(told, dict) and "file" in told:
+        told = {"tensors": {"x": {"dtype": "float32", "shape": [2], "parts": [told]}}, "values": {}}
+    (tmp_path / "index.json").write_text("[" * 100_000 if told is None else json.dumps(told))
+    with pytest.raises(tn.FormatError, match="is no index of a checkpoint"):
+        dcp.load({"x": tn.zeros(2)}, checkpoint_id=tmp_path)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "bfloat16", "float8_e5m2", "int64", "complex64"])

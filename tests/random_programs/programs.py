@@ -52,7 +52,13 @@ class Program(NamedTuple):
 
 
 def apply(lib: Any, pool: list[Any], use: Use) -> Any:
+    """Append what a step makes. Of PyTorch's results, those that are no views are laid out in order, as all
+    of Tenfold's are (docs/differences.md): else `contiguous` and `reshape` copy on one side alone."""
     made = use.step.call(lib, use.number, *[pool[i] for i in use.places])
+    if lib is torch and all(
+        made.untyped_storage().data_ptr() != x.untyped_storage().data_ptr() for x in pool
+    ):
+        made = made.contiguous()
     pool.append(made)
     return made
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, FormatError, MissingFile, UnsupportedError
 from tenfold.tensor import Tensor
 
@@ -119,19 +120,36 @@ def read_index(folder: Path) -> Index:
         ) from None
     try:
         found = json.loads(text)
-        tensors = {
-            name: Entry(
-                entry["dtype"],
-                tuple(entry["shape"]),
-                tuple(
-                    [
-                        Part(part["file"], part["name"], tuple(part["start"]), tuple(part["shape"]))
-                        for part in entry["parts"]
-                    ]
-                ),
-            )
-            for name, entry in found["tensors"].items()
-        }
-        return Index(tensors, found["values"])
-    except (ValueError, KeyError, TypeError) as error:
+        tensors = {name: _entry(entry) for name, entry in found["tensors"].items()}
+        return Index(tensors, dict(found["values"]))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(f"{path} is no index of a checkpoint: {error}") from None
+
+
+def _entry(told: Any) -> Entry:
+    """A tensor as the index tells of it, whose parts lie in files of the folder and inside of the tensor."""
+    shape = _numbers(told["shape"])
+    parts = [
+        Part(_file(part["file"]), str(part["name"]), _numbers(part["start"]), _numbers(part["shape"]))
+        for part in told["parts"]
+    ]
+    for part in parts:
+        if not len(shape) == len(part.start) == len(part.shape):
+            raise ValueError(f"a part of rank {len(part.shape)} is in a tensor of rank {len(shape)}")
+        if any(start + size > all for start, size, all in zip(part.start, part.shape, shape)):
+            raise ValueError("a part lies outside of its tensor")
+    if told["dtype"] not in dtypes.BY_NAME:
+        raise ValueError(f"{str(told['dtype'])[:40]!r} is no dtype")
+    return Entry(told["dtype"], shape, tuple(parts))
+
+
+def _numbers(told: Any) -> tuple[int, ...]:
+    if type(told) is not list or not all(type(number) is int and number >= 0 for number in told):
+        raise ValueError("sizes are not numbers from 0 up")
+    return tuple(told)
+
+
+def _file(told: Any) -> str:
+    if type(told) is not str or told != os.path.basename(told) or "\0" in told:
+        raise ValueError("a part is in a file of another folder")
+    return told

@@ -92,7 +92,8 @@ def _read(
 ) -> np.ndarray:
     """A part of a tensor, put together from the parts that were saved."""
     shape = [each.stop - each.start for each in wanted]
-    found = np.empty(shape, dtypes.BY_NAME[entry.dtype].numpy)
+    # Parts of a hostile index may overlap, and leave elements out.
+    found = np.zeros(shape, dtypes.BY_NAME[entry.dtype].numpy)
     filled = 0
     for part in entry.parts:
         ends = [start + extent for start, extent in zip(part.start, part.shape, strict=True)]

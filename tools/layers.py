@@ -55,8 +55,10 @@ RARE = (
     "tenfold.autograd.functional",
     "tenfold.base.notebooks",
     "tenfold.flat.vmap",
+    "tenfold.nn.linear_loss",
     "tenfold.nn.parallel",
     "tenfold.nn.sync_batch_norm",
+    "tenfold.sparse.embedding",
 )
 # Loaded by `import tenfold` anyway, so there is nothing to gain by importing them late.
 ALWAYS_LOADED = ("numpy", "ml_dtypes")

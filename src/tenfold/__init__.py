@@ -327,7 +327,8 @@ def __getattr__(name: str):
 
     found: Any
     if name in _PACKAGES:
-        found = importlib.import_module(f"tenfold.{name}")
+        with _kept():
+            found = importlib.import_module(f"tenfold.{name}")
     elif name in names.MODULE_OF:
         found = getattr(importlib.import_module(f"tenfold.{names.MODULE_OF[name]}"), name)
     elif name in unsupported.FUNCTIONS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold.base.devices import Device
+from tenfold.base.philox import raw_bits
 from tenfold.tensor import generators, leaf
 from tenfold.tensor.generators import Generator
 
@@ -24,11 +25,11 @@ def worker_seed(generator: Generator | None, epoch: int) -> int:
     """A seed for the workers of an epoch. It takes nothing from the generator: the order in which samples are
     drawn must not depend on how many threads fetch them."""
     started = generators.initial_seed() if generator is None else generator.initial_seed()
-    return int(np.random.Philox(key=started, counter=epoch).random_raw() >> 1)
+    return int(raw_bits(started, 1, epoch)[0] >> 1)
 
 
 def _bits(count: int, key: int) -> np.ndarray:
-    return np.random.Philox(key=key).random_raw(count)
+    return raw_bits(key, count)
 
 
 def _uniform(count: int, key: int) -> np.ndarray:

@@ -59,7 +59,6 @@ from tenfold.nn.lazy import (
     LazyLinear,
 )
 from tenfold.nn.linear import Bilinear, Identity, Linear
-from tenfold.nn.linear_loss import LinearCrossEntropyLoss, LinearCrossEntropyOptions
 from tenfold.nn.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -164,6 +163,7 @@ from tenfold.nn.transformer import (
 
 if TYPE_CHECKING:
     from tenfold.nn import parallel as parallel
+    from tenfold.nn.linear_loss import LinearCrossEntropyLoss, LinearCrossEntropyOptions
     from tenfold.nn.parallel import DataParallel
     from tenfold.nn.sync_batch_norm import SyncBatchNorm
 
@@ -341,12 +341,18 @@ __all__ = [
 ]  # fmt: skip
 
 
-_LATE = ("DataParallel", "SyncBatchNorm", "parallel")
+_LATE = ("DataParallel", "LinearCrossEntropyLoss", "LinearCrossEntropyOptions", "SyncBatchNorm", "parallel")
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise unknown_name("tenfold.nn", name, [*globals(), *_LATE])
+    if name.startswith("Linear"):  # few need it, and it needs Python's dataclasses
+        from tenfold.nn import linear_loss
+
+        for each in ("LinearCrossEntropyLoss", "LinearCrossEntropyOptions"):
+            globals()[each] = getattr(linear_loss, each)
+        return globals()[name]
     # They need `tenfold.distributed`, which takes as long to import as all of the other layers.
     import tenfold.nn.parallel as parallel
     from tenfold.nn import sync_batch_norm
@@ -355,3 +361,7 @@ def __getattr__(name: str) -> Any:
         parallel=parallel, DataParallel=parallel.DataParallel, SyncBatchNorm=sync_batch_norm.SyncBatchNorm
     )
     return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.philox import raw_bits
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.generators import Generator, default_generator, lock
 from tenfold.trace.context import context
@@ -120,4 +121,4 @@ def bits(tensor: Tensor, count: int, generator: Generator | None = None) -> np.n
         seed, drawn = source.state.tolist()
         moved = np.array([seed, (drawn + count) % 2**64], np.uint64)
         source.state.assign(leaf(moved, source.device).current())
-    return np.random.Philox(key=drawn << 64 | seed).random_raw(count)
+    return raw_bits(drawn << 64 | seed, count)

@@ -48,7 +48,6 @@ from tenfold.nn.functional_normalisation import local_response_norm as local_res
 from tenfold.nn.functional_normalisation import rms_norm as rms_norm
 from tenfold.nn.functional_products import *  # noqa: F403
 from tenfold.nn.functional_windows import *  # noqa: F403
-from tenfold.sparse.embedding import lookup
 from tenfold.tensor import Tensor, dispatch, overriding
 from tenfold.tensor.dispatch import aten
 from tenfold.tensor.indexing import one_hot as one_hot
@@ -353,6 +352,8 @@ def embedding(
         with no_grad():
             weight.index_put_((named,), weight.index_select(0, named).renorm(norm_type, 0, max_norm))
     if sparse and context.grad_enabled and weight.requires_grad:
+        from tenfold.sparse.embedding import lookup  # few need sparse tensors, which take long to import
+
         return lookup(weight, input, padding_idx, scale_grad_by_freq)
     return aten("embedding")(weight, input, padding_idx, scale_grad_by_freq, sparse)
 

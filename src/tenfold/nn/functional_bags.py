@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tenfold.autograd.grad_mode import no_grad
 from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError, located
-from tenfold.sparse.embedding import lookup
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 from tenfold.trace.context import context
@@ -60,6 +59,8 @@ def embedding_bag(
         if padding_idx is not None:
             raise UnsupportedError("a sparse gradient of bags has no padding_idx", help="use sparse=False")
         # The rows that are looked up are a table of their own, whose gradient is sparse in the first.
+        from tenfold.sparse.embedding import lookup  # few need sparse tensors, which take long to import
+
         weight, sparse = lookup(weight, input, -1, scale_grad_by_freq), False
         input = aten("arange")(input.shape[0], device=input.device, dtype=input.dtype)
     return aten("embedding_bag")(

@@ -25,14 +25,14 @@ demo: .venv/demo.stamp ## show a small program at every stage, train a network t
 	@$(BIN)/tenfold demo --picture build/digits.png
 
 test: lint types .venv/debian.stamp ## lint, types, the layer check, then the tests that are not slow
-	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) -m "not slow" $(PYTEST_OPTIONS)
+	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist worksteal -m "not slow" $(PYTEST_OPTIONS)
 
 test-all: lint types .venv/debian.stamp ## the same with the slow tests
-	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) $(PYTEST_OPTIONS)
+	@$(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist worksteal $(PYTEST_OPTIONS)
 
 check: lint types ## lint, types and the tests of what changed since SINCE (main), in minutes
 	@changed=$$($(BIN)/python -m tools.affected --since $(SINCE)); \
-	if [ -n "$$changed" ]; then $(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) -m "not slow" $$changed $(PYTEST_OPTIONS); \
+	if [ -n "$$changed" ]; then $(BIN)/python -m pytest -q -n $(PYTEST_WORKERS) --dist worksteal -m "not slow" $$changed $(PYTEST_OPTIONS); \
 	else echo "No test belongs to what changed since $(SINCE)."; fi
 
 mutants: .venv/dev.stamp ## change the sources at random and see whether a test fails (MUTANTS=30 SEED=1)

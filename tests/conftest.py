@@ -12,6 +12,8 @@ import pytest
 
 # Before any import of Tenfold: a test must not pass because of what an earlier run has left on disk.
 os.environ["TENFOLD_CACHE_DIR"] = ""
+# Before any import of PyTorch: the workers of a run fill the cores, and threads that wait for each other spin.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 TIER = os.environ.get("TENFOLD_TIER")
 # Folders whose tests run as programs of users do, by the policy of tiers. Those of the others examine what
 # XLA computes. A test that needs one or the other says so by a fixture, `on_xla` or `on_all_tiers`.

@@ -10,21 +10,25 @@ from typing import Any
 
 import pytest
 
+from tests.compiling import QUICK, compiles_quickly
+
 # Before any import of Tenfold: a test must not pass because of what an earlier run has left on disk.
 os.environ["TENFOLD_CACHE_DIR"] = ""
-# Before any import of PyTorch: the workers of a run fill the cores, and threads that wait for each other spin.
+# Before any import of PyTorch: the workers of a run fill the cores, and threads that wait would spin.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 TIER = os.environ.get("TENFOLD_TIER")
 # Folders whose tests run as programs of users do, by the policy of tiers. Those of the others examine what
 # XLA computes. A test that needs one or the other says so by a fixture, `on_xla` or `on_all_tiers`.
 BY_POLICY = ("autograd", "nn", "optim", "runtime", "tensor")
+# Tests about the executables that users get.
+OPTIMIZED = ("engines/test_xla", "examples", "explain", "profiler")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Choose the tier before any fixture of the test is made. TENFOLD_TIER chooses for the whole suite."""
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    os.environ["TENFOLD_TIER"] = TIER if TIER is not None else "" if folder in BY_POLICY else "xla"
+    policy = "" if item.path.relative_to(Path(__file__).parent).parts[0] in BY_POLICY else "xla"
+    os.environ["TENFOLD_TIER"] = policy if TIER is None else TIER
     _read_again()
 
 
@@ -89,26 +93,22 @@ def on_xla(choose_tier: Callable[[str], None]) -> None:
     choose_tier("xla")
 
 
+@pytest.fixture(autouse=True)
+def _compiled_quickly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile without optimising, which is most of what a test costs. `make test-all` compiles as users do,
+    and so do the tests OPTIMIZED."""
+    path = request.path.relative_to(Path(__file__).parent).as_posix()
+    if compiles_quickly(request.config) and not path.startswith(OPTIMIZED):
+        from tenfold.engines import xla
+
+        monkeypatch.setitem(xla.OPTIONS, "cpu", [*xla.OPTIONS["cpu"], *QUICK])
+
+
 @pytest.fixture
-def compiled_quickly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out LLVM's optimisations, which change no result and take half of XLA's time to compile, where
-    that is what a test costs. `make test-all` compiles as users do."""
+def compiled_as_by_users(_compiled_quickly: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let XLA optimise: for results that are compared to the last bit, and for integers to negative powers,
+    which its quick kernels get wrong (-1 to the -1)."""
     from tenfold.engines import xla
 
-    if "not slow" in request.config.getoption("markexpr"):
-        quick = ("xla_backend_optimization_level", 0)
-        monkeypatch.setitem(xla.OPTIONS, "cpu", [*xla.OPTIONS["cpu"], quick])
-
-
-@pytest.fixture
-def kernels_made_quickly(
-    compiled_quickly: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Leave out as well what XLA does for large arrays: kernels made by way of MLIR, at 15 ms each however
-    little they do, and spread over modules of LLVM's. A program of many small results compiles in a quarter
-    of the time. Not where integers are taken to negative powers, which this way gets -1 to the -1 wrong."""
-    from tenfold.engines import xla
-
-    if "not slow" in request.config.getoption("markexpr"):
-        quick = [("xla_cpu_use_fusion_emitters", False), ("xla_cpu_parallel_codegen_split_count", 1)]
-        monkeypatch.setitem(xla.OPTIONS, "cpu", [*xla.OPTIONS["cpu"], *quick])
+    options = [option for option in xla.OPTIONS["cpu"] if option not in QUICK]
+    monkeypatch.setitem(xla.OPTIONS, "cpu", options)

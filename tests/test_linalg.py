@@ -18,8 +18,6 @@ from tenfold.flat.ir import Function
 from tenfold.mlir import stablehlo
 from tenfold.ops import lapack
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
 SLACK = {np.dtype(d): 2e-5 if d in (np.float32, np.complex64) else 1e-12 for d in DTYPES}
 

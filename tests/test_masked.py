@@ -36,7 +36,7 @@ def both(module: Any, call: tuple[str, tuple[Any, ...], dict[str, Any]], tensor:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "complex64"])
-def test_only_elements_under_the_mask_count(dtype, compiled_quickly):
+def test_only_elements_under_the_mask_count(dtype):
     values = VALUES.astype(dtype) * (1 + 1j if dtype == "complex64" else 1)
     ours, theirs = [], []
     for call in CALLS:

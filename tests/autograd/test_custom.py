@@ -8,8 +8,6 @@ import torch
 import tenfold as tn
 from tests.autograd.cases import DATA, agree, leaf, refused
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 
 def doubling_in_place(m):
     """A Function that doubles its argument where it lies."""

@@ -9,8 +9,6 @@ import torch
 import tenfold as tn
 from tests.autograd.cases import DATA, agree, leaf, refused
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 
 def accumulating(m):
     x = leaf(m)

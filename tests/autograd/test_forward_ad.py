@@ -7,8 +7,6 @@ import pytest
 import tenfold as tn
 from tests.autograd.cases import DATA, agree, refused
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 
 def moving(case):
     """The case of a module and a dual tensor, as one that gives values and tangents of what it returns."""

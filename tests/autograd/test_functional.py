@@ -8,8 +8,6 @@ import torch
 
 import tenfold as tn
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 
 def functional_results(lib):
     f = lib.autograd.functional

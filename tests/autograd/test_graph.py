@@ -11,8 +11,6 @@ import torch
 import tenfold as tn
 from tests.autograd.cases import DATA, agree, leaf, refused
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 
 def test_the_printed_tensor_says_where_it_comes_from():
     x = tn.tensor([1.0], requires_grad=True)

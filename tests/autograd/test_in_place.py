@@ -9,8 +9,6 @@ import torch
 import tenfold as tn
 from tests.autograd.cases import agree, refused
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 WRITES = {
     **{
         name: lambda y, name=name: getattr(y, name)()

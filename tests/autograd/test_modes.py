@@ -10,8 +10,6 @@ import torch.utils.checkpoint
 import tenfold as tn
 from tests.autograd.cases import agree, leaf
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 
 @pytest.mark.parametrize("make", ["no_grad", "enable_grad", "inference_mode"])
 def test_modes_decorate_functions(make):

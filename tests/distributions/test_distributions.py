@@ -133,7 +133,7 @@ def agree(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
         assert str(ours[name].dtype).split(".")[-1] == str(expected.dtype).split(".")[-1], name
 
 
-def test_what_distributions_tell_is_pytorchs(compiled_quickly):
+def test_what_distributions_tell_is_pytorchs():
     ours, theirs = (
         {
             f"{key}: {name}": found
@@ -188,7 +188,7 @@ PAIRS = [
 ]
 
 
-def test_divergences_are_pytorchs(compiled_quickly):
+def test_divergences_are_pytorchs():
     ours, theirs = (
         {f"{p} {q}": xp.distributions.kl_divergence(made(xp, p)[0], made(xp, q)[0]) for p, q in PAIRS}
         for xp in (tn, torch)
@@ -211,7 +211,7 @@ def test_a_rule_of_ones_own_is_found_by_the_nearest_class():
         tn.distributions.kl_divergence(one, tn.distributions.Poisson(1.0))
 
 
-def test_draws_have_the_mean_and_spread_that_are_told(compiled_quickly):
+def test_draws_have_the_mean_and_spread_that_are_told():
     tn.manual_seed(3)
     untold = ("auchy", "logistic", "relaxed", "transformed", "von mises")
     every = {name: made(tn, CASES[name][0])[0] for name in CASES if not any(each in name for each in untold)}
@@ -231,7 +231,7 @@ def test_draws_have_the_mean_and_spread_that_are_told(compiled_quickly):
         np.testing.assert_allclose(numbers.std(0), np.sqrt(variance), rtol=0.1, err_msg=name)
 
 
-def test_angles_are_drawn_around_their_mean(compiled_quickly):
+def test_angles_are_drawn_around_their_mean():
     tn.manual_seed(3)
     each = tn.distributions.VonMises(tn.tensor([0.5, -3.0]), tn.tensor([1.5, 30.0]))
     angles, spread = each.sample((10_000,)), each.variance

@@ -50,7 +50,7 @@ def findings(xp: Any, call: str, values: Any) -> dict[str, Any]:
     return found
 
 
-def test_transforms_are_pytorchs(compiled_quickly):
+def test_transforms_are_pytorchs():
     ours, theirs = (
         {key: each for call, x in (CASES | ONE_WAY).items() for key, each in findings(xp, call, x).items()}
         for xp in (tn, torch)

@@ -109,7 +109,7 @@ def open_in_xla(op: type[Op], dtype: DType, target: DType | None = None) -> bool
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=lambda dtype: dtype.name)
-def test_every_op_agrees_with_xla_at_the_edges_of_a_dtype(dtype, compiled_quickly):
+def test_every_op_agrees_with_xla_at_the_edges_of_a_dtype(dtype):
     both = Both()
     values = edges(dtype)
     given = [values.astype(dtype.numpy)]

@@ -60,7 +60,7 @@ def test_every_op_of_flatir_has_a_kernel():
 
 
 @pytest.mark.parametrize("kind", ["add", "mul", "max", "min", "and", "or", "xor"])
-def test_reductions_agree_in_every_dtype(kind, compiled_quickly):
+def test_reductions_agree_in_every_dtype(kind):
     both = Both()
     for dtype in ALL:
         bits = dtype.kind in ("bool", "int")
@@ -82,7 +82,7 @@ def test_nan_wins_a_reduction_and_infinities_stay():
     agree(both)
 
 
-def test_a_reduction_by_any_body_agrees(compiled_quickly):
+def test_a_reduction_by_any_body_agrees():
     """The largest and its place, of ties the first; and a body that is not commutative."""
     both = Both()
     values = np.array([[3, 7, 7, 1, 2], [0, -1, -1, 0, 0]], np.float32)
@@ -97,7 +97,7 @@ def test_a_reduction_by_any_body_agrees(compiled_quickly):
 
 
 @pytest.mark.parametrize("dtype", [F32, dtypes.bfloat16, dtypes.int32, dtypes.float64], ids=lambda d: d.name)
-def test_windows_agree(dtype, compiled_quickly):
+def test_windows_agree(dtype):
     both = Both()
     x = both.input(numbers(dtype, 2, 9, 7))
     for kind in ("add", "max", "min"):
@@ -125,7 +125,7 @@ def test_select_and_scatter_agrees(padding):
     agree(both)
 
 
-def test_convolutions_agree(compiled_quickly):
+def test_convolutions_agree():
     both = Both()
     numbers_2d = flat.ConvDimensions(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))
     for dtype in (F32, dtypes.bfloat16, dtypes.float64, dtypes.complex64):
@@ -148,7 +148,7 @@ def test_convolutions_agree(compiled_quickly):
     agree(both)
 
 
-def test_products_agree_in_every_dtype(compiled_quickly):
+def test_products_agree_in_every_dtype():
     both = Both()
     for dtype in NUMBERS:
         x, y = both.input(numbers(dtype, 2, 3, 4)), both.input(numbers(dtype, 4, 2, 5, seed=1))
@@ -163,7 +163,7 @@ def test_products_agree_in_every_dtype(compiled_quickly):
 
 
 @pytest.mark.parametrize("dtype", [F32, dtypes.bfloat16, dtypes.int8, dtypes.uint64], ids=lambda d: d.name)
-def test_sorts_agree_also_with_nan(dtype, compiled_quickly):
+def test_sorts_agree_also_with_nan(dtype):
     both = Both()
     values = numbers(dtype, 4, 11)
     if dtype.is_floating_point:
@@ -213,7 +213,7 @@ def test_places_outside_are_moved_inside_or_left_out():
     agree(both)
 
 
-def test_scatters_fold_repeated_places_in_every_dtype(compiled_quickly):
+def test_scatters_fold_repeated_places_in_every_dtype():
     both = Both()
     at = both.input(np.array([[1], [3], [1], [1], [0]], np.int32))
     for dtype in NUMBERS:
@@ -224,7 +224,7 @@ def test_scatters_fold_repeated_places_in_every_dtype(compiled_quickly):
     agree(both)
 
 
-def test_moved_data_agrees_in_every_dtype(compiled_quickly):
+def test_moved_data_agrees_in_every_dtype():
     both = Both()
     for dtype in ALL:
         x, scalar = both.input(numbers(dtype, 3, 4)), both.input(numbers(dtype))

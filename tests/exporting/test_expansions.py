@@ -58,7 +58,7 @@ def pairs(name: str) -> list[tuple[Call, list[Tensor], list[Tensor]]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, len(NAMES), TOGETHER))
-def test_an_expansion_computes_what_its_row_does(start, compiled_quickly):
+def test_an_expansion_computes_what_its_row_does(start):
     assert set(NAMES) == set(ROWS)
     compared = {name: pairs(name) for name in NAMES[start : start + TOGETHER]}
     everything = [pair for several in compared.values() for pair in several]

@@ -197,7 +197,7 @@ def expected(reference: Callable[..., np.ndarray], arrays: list[np.ndarray], dty
 
 
 @pytest.mark.parametrize("dtype", INT, ids=lambda dtype: dtype.name)
-def test_powers_of_integers_wrap_around(dtype):
+def test_powers_of_integers_wrap_around(dtype, compiled_as_by_users):
     """XLA's own reads no more than six bits of the exponent."""
     machine = Machine()
     exponents = [
@@ -253,7 +253,7 @@ COMPARED = {
 
 
 @pytest.mark.parametrize("kinds", ["bool int", "float", "complex"])
-def test_values_are_numpys(kinds):
+def test_values_are_numpys(kinds, compiled_as_by_users):
     machine = Machine()
     for name, op in OPS.items():
         for dtype in sorted(op.accepted, key=ALL.index):

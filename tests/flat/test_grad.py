@@ -23,8 +23,6 @@ from tests.flat.derivative_cases import FAMILIES
 from tests.flat.derivatives import Build, check, evaluate, inputs
 from tests.flat.test_ir import CLASSES
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 F32, F64 = dtypes.float32, dtypes.float64
 NAN = float("nan")
 

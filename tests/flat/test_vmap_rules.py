@@ -18,8 +18,6 @@ from tests.flat import batches
 from tests.flat.batches import Case, bools, complexes, floats, ints
 from tests.flat.machine import collectives, on_one_device
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 F32, I64 = dtypes.float32, dtypes.int64
 
 

@@ -13,8 +13,6 @@ import tenfold as tn
 from tenfold.runtime.executables import counting_compiles
 from tenfold.trace.context import context
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 DRAWS = np.random.default_rng(0)
 MATRIX = DRAWS.normal(size=(3, 4)).astype(np.float32)
 BATCH = DRAWS.normal(size=(5, 4)).astype(np.float32)

@@ -16,8 +16,6 @@ import torch
 import tenfold as tn
 from tests.ops.golden import close, to_numpy, usual_tolerance
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 F = tn.nn.functional
 DRAWS = np.random.default_rng(0)
 ARRAYS: dict[str, np.ndarray] = {

@@ -15,8 +15,6 @@ import tenfold as tn
 from tenfold.nn import functional_images, functional_windows
 from tests.ops.golden import close, to_numpy
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 F = tn.nn.functional
 DRAWS = np.random.default_rng(0)
 

@@ -13,7 +13,7 @@ import torch
 import tenfold as tn
 from tests.nn.layer_cases import CASES
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly", "float64")
+pytestmark = pytest.mark.usefixtures("float64")
 
 LEFT_OUT = {
     "Container": "an old name of Module",

@@ -13,8 +13,6 @@ import tenfold as tn
 from tenfold.base.errors import TenfoldError
 from tenfold.nn.utils import prune
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 
 def convolutions() -> tuple[Any, Any]:
     """The same layer of ours and of PyTorch's."""

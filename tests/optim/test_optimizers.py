@@ -259,7 +259,7 @@ def test_a_compiled_step_follows_the_options_and_the_loaded_state():
 
 @pytest.mark.usefixtures("on_xla")
 @pytest.mark.parametrize("twice", [False, True], ids=["a step", "two steps in one"])
-def test_a_compiled_step_counts_for_each_parameter(twice):
+def test_a_compiled_step_counts_for_each_parameter(twice, compiled_as_by_users):
     def steps(compiled: bool) -> list[Any]:
         weights = [tn.ones(3).eval().requires_grad_() for _ in range(2)]
         optimizer = tn.optim.Adam(weights, lr=0.1)

@@ -11,7 +11,7 @@ from tenfold.runtime import evaluate, lazy_sizes
 from tenfold.runtime.executables import counting_compiles
 from tests.test_open_programs import hostile
 
-pytestmark = pytest.mark.usefixtures("on_xla", "compiled_quickly")
+pytestmark = pytest.mark.usefixtures("on_xla")
 RNG = np.random.default_rng(0)
 
 

@@ -23,7 +23,7 @@ WINDOWS = [
 ]
 
 
-def test_every_window_is_pytorchs_symmetric_or_periodic(compiled_quickly):
+def test_every_window_is_pytorchs_symmetric_or_periodic():
     cases = [(*each, M, sym) for each in WINDOWS for M in (0, 1, 2, 7) for sym in (True, False)]
     ours = [
         getattr(tn.signal.windows, name)(M, sym=sym, dtype=tn.float64, **given)

@@ -52,7 +52,6 @@ def test_nearly_every_function_has_an_example():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("kernels_made_quickly")
 def test_every_example_runs_and_gives_the_types_that_it_tells():
     wrong, results = [], []
     for name, each in documented():

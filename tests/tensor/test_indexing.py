@@ -13,8 +13,6 @@ import tenfold as tn
 from tenfold.runtime.executables import counting_compiles
 from tenfold.tensor.indexing import one_hot
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 SHAPES = [(), (5,), (3, 4), (2, 3, 4), (2, 1, 3, 2), (0, 3), (4, 0)]
 
 

@@ -14,8 +14,6 @@ import torch
 import tenfold as tn
 from tenfold.base.errors import ShapeError, TenfoldError
 
-pytestmark = pytest.mark.usefixtures("kernels_made_quickly")
-
 BATCHES = 10
 PROGRAMS = 20
 STEPS = 12

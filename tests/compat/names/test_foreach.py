@@ -42,7 +42,7 @@ def called(xp: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     return list(result)
 
 
-def test_every_function_on_lists_is_pytorchs(compiled_quickly):
+def test_every_function_on_lists_is_pytorchs():
     cases = [
         (name, arguments)
         for name in FOREACH

@@ -16,6 +16,7 @@ from tenfold.base.devices import Device
 from tenfold.base.errors import TenfoldError
 from tenfold.capi.locate import Libtorch, find_libtorch
 from tenfold.engines import iree, xla
+from tenfold.engines.onednn import library as onednn
 from tenfold.mlir import stablehlo, torch_dialect
 from tenfold.runtime import cache
 from tenfold.tensor.interchange import tensor
@@ -33,6 +34,7 @@ DOORS: tuple[tuple[str, str, Callable[[], Any]], ...] = (
     ("torch", "libtorch", find_libtorch),
     ("iree-base-compiler", "compiling for IREE", iree.compiler),
     ("iree-base-runtime", "running IREE's programs", iree.runtime),
+    (onednn.LIBRARY, "convolutions on the CPU by oneDNN", onednn.load),
 )
 
 

@@ -25,6 +25,7 @@ from tenfold.flat.narrow import narrowed
 from tenfold.flat.quotients import rounded_once
 from tenfold.flat.reducing import summed_wide
 from tenfold.flat.structured import Check
+from tenfold.flat.windows import Convolution
 from tenfold.mlir import stablehlo
 from tenfold.ops.cusolver import on_cuda
 from tenfold.ops.tile_absorbing import absorbed
@@ -184,7 +185,13 @@ def _loaded(
 def _prepared(function: Function, device: Device) -> Function:
     if device.mesh is not None:
         function = summed_wide(function)
-    return absorbed(narrowed(on_cuda(function))) if device.type == "cuda" else rounded_once(function)
+    if device.type == "cuda":
+        return absorbed(narrowed(on_cuda(function)))
+    if device.mesh is None and any(isinstance(op, Convolution) for op in function.ops):
+        from tenfold.engines.onednn.convolutions import by_onednn
+
+        function = by_onednn(function)
+    return rounded_once(function)
 
 
 def compile_apart(function: Function, device: Device) -> xla.Executable:

@@ -1,0 +1,1 @@
+"""Convolutions on the CPU by oneDNN, an extra."""

@@ -1,0 +1,97 @@
+"""oneDNN, where the extra `onednn` is installed: found, and what calls it built once, for XLA to call."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import os
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+from tenfold.base import log
+from tenfold.base.errors import EngineError, MissingEngine, TenfoldError
+from tenfold.base.progress import compiling
+from tenfold.base.warning import warn
+from tenfold.capi.compilers import compiler, version_of
+from tenfold.capi.kept import locked, unfinished
+from tenfold.capi.locate import cache_folder, require_own
+from tenfold.mlir.interrupts import once
+from tenfold.ops.kernels import register_foreign
+
+LIBRARY, HEADERS = "onednn-cpu-gomp", "onednn-devel-cpu-gomp"
+TARGET = "tenfold_onednn_convolution"  # the name of what XLA calls
+SOURCE = Path(__file__).with_name("convolution.cpp")
+
+
+@once
+def is_ready() -> bool:
+    """Whether programs may call oneDNN: the extra is installed, and what calls it could be built."""
+    if os.environ.get("TENFOLD_ONEDNN") == "0":
+        return False
+    try:
+        load()
+    except MissingEngine:
+        return False  # it is an extra
+    except (TenfoldError, OSError) as error:
+        warn(f"convolutions run without oneDNN, which cannot be used: {error}")
+        return False
+    return True
+
+
+def load() -> None:
+    """Make what calls oneDNN known to XLA."""
+    library, header = _file_of(LIBRARY, "libdnnl.so.3"), _file_of(HEADERS, "oneapi/dnnl/dnnl.hpp")
+    if library is None or header is None:
+        raise MissingEngine("oneDNN is not installed", help="pip install 'tenfold[onednn]'")
+    register_foreign(TARGET, ctypes.CDLL(str(_built(library, header.parents[2])))[TARGET])
+
+
+def _file_of(distribution: str, end: str) -> Path | None:
+    """A file of an installed package."""
+    try:
+        files = metadata.files(distribution) or []
+    except metadata.PackageNotFoundError:
+        return None
+    return next((Path(str(file.locate())).resolve() for file in files if str(file).endswith(end)), None)
+
+
+def _built(library: Path, headers: Path) -> Path:
+    """The shared library that XLA calls, built unless the cache has it."""
+    spec = importlib.util.find_spec("jaxlib")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    xla_headers = Path(spec.submodule_search_locations[0], "include")
+    cpp = compiler("CXX", "g++", "c++")
+    flags = [
+        "-std=c++17",
+        "-O2",
+        "-fPIC",
+        "-shared",
+        "-fopenmp",
+        f"-isystem{xla_headers}",
+        f"-isystem{headers}",
+    ]
+    made_from = [SOURCE.read_text("utf-8"), version_of(cpp), str(library), *flags, metadata.version("jaxlib")]
+    digest = hashlib.sha256("\0".join([*made_from, metadata.version(LIBRARY)]).encode()).hexdigest()[:16]
+    folder = cache_folder() / f"onednn-{digest}"
+    require_own(cache_folder())
+    require_own(folder)
+    built = folder / "libtenfold_onednn.so"
+    if not built.exists():
+        with locked(folder):
+            if not built.exists():
+                partial = unfinished(folder)
+                partial.mkdir(mode=0o700, exist_ok=True)
+                command = [cpp, *flags, str(SOURCE), str(library), f"-Wl,-rpath,{library.parent}"]
+                with log.timed("compile", "what calls oneDNN"), compiling():
+                    _run([*command, "-o", str(partial / built.name)])
+                partial.rename(folder)
+    return built
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise EngineError(f"what calls oneDNN does not build\n{done.stderr[:2000]}", help=" ".join(command))

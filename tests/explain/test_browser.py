@@ -100,6 +100,21 @@ def test_pointing_at_a_line_lights_what_came_from_it_in_every_pane(browser, expl
             assert all(int(number) in expected[key] for key, number in drawn)
 
 
+def test_pointing_at_an_input_lights_what_reads_it(browser, explained):
+    explanation, path = explained(programs.scalars)
+    browser.open(path)
+    for key in ("trace", "flat"):
+        stage = explanation.stage(key)
+        ((line, readers),) = stage.inputs
+        browser.hover(bring(browser, key, line))
+        lit = browser.run(LIT)
+        assert lit == explanation.lit(key, line)
+        assert lit[key] == [line, *[i for i, links in enumerate(stage.links) if set(links) & set(readers)]]
+        assert "tanh" in stage.lines[lit[key][1]].lower() and lit["source"] and lit["stablehlo"]
+        browser.hover(bring(browser, key, lit[key][1]))
+        assert line not in browser.run(LIT)[key]
+
+
 def test_a_click_pins_and_brings_the_others_into_sight(browser, explained):
     explanation, path = explained(programs.train_adam)
     browser.open(path)

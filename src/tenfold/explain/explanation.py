@@ -95,7 +95,7 @@ class Explanation:
     def lit(self, key: str, line: int) -> dict[str, list[int]]:
         """The lines of each stage that a line of the stage `key`, counted from 0, has to do with."""
         stage = self.stage(key)
-        start = set(stage.links[line])
+        start = set(stage.origins(line))
         if stage.level == "node":
             nodes, ops = start, {i for i, op in enumerate(self.ops) if start.intersection(op.nodes)}
         else:
@@ -105,6 +105,7 @@ class Explanation:
                 i
                 for i, linked in enumerate(each.links)
                 if (nodes if each.level == "node" else ops).intersection(linked)
+                or (each is stage and i == line and start)
             ]
             for each in self.stages
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tenfold import flat
 from tenfold.base import dtypes
@@ -36,6 +37,11 @@ class Stage:
     numbers: Sequence[int] = ()  # of the source: each line's own number, 0 for what is no line of a file
     absent: str = ""
     blocks: Sequence[tuple[int, str]] = ()  # where a file or a function begins
+    inputs: Sequence[tuple[int, tuple[int, ...]]] = ()  # the line of each input, and what reads it
+
+    def origins(self, line: int) -> tuple[int, ...]:
+        """What a line came from; of an input, what reads it."""
+        return self.links[line] or dict(self.inputs).get(line, ())
 
 
 def trace_stage(trace: Trace) -> Stage:
@@ -46,7 +52,9 @@ def trace_stage(trace: Trace) -> Stage:
         types = node.callee.result_types
         if len(types) == 1:
             lines[first + i] = lines[first + i].replace(f"t{i} =", f"t{i}: {types[0]} =", 1)
-    return Stage("trace", "Trace", "node", clipped(lines), _linked(lines, first, len(trace.nodes)))
+    links = _linked(lines, first, len(trace.nodes))
+    inputs = _inputs(trace.leaves, [node.inputs for node in trace.nodes])
+    return Stage("trace", "Trace", "node", clipped(lines), links, inputs=inputs)
 
 
 def flat_stage(function: flat.Function, device: str, places: Sequence[str]) -> Stage:
@@ -56,7 +64,18 @@ def flat_stage(function: flat.Function, device: str, places: Sequence[str]) -> S
     for i, place in enumerate(places):
         text = lines[first + i].rsplit("  # ", 1)[0]
         lines[first + i] = f"{text}  # {place}" if place else text
-    return Stage("flat", "FlatIR", "op", clipped(lines), _linked(lines, first, len(function.ops)))
+    links = _linked(lines, first, len(function.ops))
+    inputs = _inputs(function.params, [op.operands for op in function.ops])
+    return Stage("flat", "FlatIR", "op", clipped(lines), links, inputs=inputs)
+
+
+def _inputs(inputs: Sequence[Any], read: Sequence[Sequence[Any]]) -> list[tuple[int, tuple[int, ...]]]:
+    """The line of each input, after a line that says what they are, and the numbers of its readers."""
+    readers: dict[int, list[int]] = {id(value): [] for value in inputs}
+    for number, operands in enumerate(read):
+        for identity in {id(value) for value in operands} & readers.keys():
+            readers[identity].append(number)
+    return [(line, tuple(readers[id(value)])) for line, value in enumerate(inputs, 1)]
 
 
 def _short_types(lines: Sequence[str]) -> list[str]:

@@ -27,6 +27,7 @@ class Program {
         if (!stage.of.has(each)) stage.of.set(each, []);
         stage.of.get(each).push(line);
       }));
+      stage.readers = new Map(stage.inputs);  // what reads the input of a line
       stage.extra ??= [];
     }
     if (this.memory) this.placeOf = new Map(this.memory.lines.map((line, place) => [line, place]));
@@ -36,10 +37,13 @@ class Program {
     return this.stages.find((each) => each.key === key);
   }
 
-  // What a line came from, and what came from that: nodes of the Trace and ops of FlatIR.
+  // What a line came from, and what came from that: nodes of the Trace and ops of FlatIR. Of an input, what
+  // reads it.
   behind(key, line) {
-    const stage = this.stage(key), start = stage.links[line] ?? [];
-    return stage.level === "node" ? this.fromNodes(start) : this.fromOps(start);
+    const stage = this.stage(key), readers = stage.readers.get(line);
+    const start = readers ?? stage.links[line] ?? [];
+    const selection = stage.level === "node" ? this.fromNodes(start) : this.fromOps(start);
+    return readers?.length ? { ...selection, input: { stage, line } } : selection;
   }
 
   fromNodes(nodes) {
@@ -50,8 +54,8 @@ class Program {
     return { nodes: new Set(ops.flatMap((op) => this.ops[op]?.nodes ?? [])), ops: new Set(ops) };
   }
 
-  linesLit(stage, { nodes, ops }) {
-    const lines = new Set();
+  linesLit(stage, { nodes, ops, input }) {
+    const lines = new Set(input?.stage === stage ? [input.line] : []);
     for (const each of stage.level === "node" ? nodes : ops) {
       for (const line of stage.of.get(each) ?? []) lines.add(line);
     }

@@ -177,7 +177,7 @@ class LineList {
   paint(row) {
     const line = Number(row.dataset.line), share = this.shares[line] ?? 0;
     const lit = this.lit.has(line), here = line === this.current;
-    const linked = this.stage.links[line]?.length > 0;
+    const linked = this.stage.links[line]?.length > 0 || this.stage.readers?.get(line)?.length > 0;
     const look = `row${this.looks?.[line] ?? ""}${this.heads.has(line) ? " block" : ""}${linked ? " linked" : ""}${this.found.has(line) ? " found" : ""}${lit ? " lit" : ""}${here ? " here" : ""}`;
     if (row.className !== look) row.className = look;
     row.setAttribute("aria-selected", lit);

@@ -7,21 +7,26 @@ tensor on that mesh, and XLA moves or adds up what has to be.
 from __future__ import annotations
 
 import enum
-import pickle
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tenfold.autograd.grad_mode import no_grad
 from tenfold.base.devices import Device
-from tenfold.base.errors import ArgumentError, ShapeError, located
+from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, located
+from tenfold.base.warning import warn
 from tenfold.distributed.device_mesh import DeviceMesh
-from tenfold.distributed.group import ProcessGroup, get_rank, world_of
+from tenfold.distributed.group import ProcessGroup, chosen_rank, get_rank, world_of
+from tenfold.distributed.objects import exchange
 from tenfold.distributed.tensor.edges import own_part, stacked
 from tenfold.distributed.tensor.placements import Placement, Replicate, Shard, sharding_by
+from tenfold.distributed.work import Work
 from tenfold.tensor import Tensor, leaf, sharding
 from tenfold.tensor.dispatch import aten
+
+Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 
 class ReduceOp(enum.Enum):
@@ -40,17 +45,22 @@ class ReduceOp(enum.Enum):
 ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # PyTorch's type of the members
 
 
-class Work:
-    """A collective that is done."""
+class _Outside(Exception):
+    """This process is not in the group."""
 
-    def wait(self, timeout: Any = None) -> bool:
-        return True
 
-    def is_completed(self) -> bool:
-        return True
+def _collective(function: Declared) -> Declared:
+    """A collective. A process that is not in its group does nothing, as in PyTorch, and is told so."""
 
-    def is_success(self) -> bool:
-        return True
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except _Outside:
+            warn(f"{function.__name__}: rank {get_rank()} is not in the group, so it does nothing")
+            return None
+
+    return located(call)  # type: ignore[return-value]
 
 
 def _work(async_op: bool) -> Work | None:
@@ -59,7 +69,7 @@ def _work(async_op: bool) -> Work | None:
 
 def _mesh(group: ProcessGroup, tensor: Tensor) -> DeviceMesh:
     if group.rank() < 0:
-        raise ArgumentError(f"rank {get_rank()} is not in the group {group.ranks}")
+        raise _Outside
     return group.mesh(tensor.device.type)
 
 
@@ -101,7 +111,7 @@ def _write(target: Tensor, value: Tensor) -> None:
             target.copy_(value)
 
 
-@located
+@_collective
 def all_reduce(
     tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
@@ -111,31 +121,35 @@ def all_reduce(
     return _work(async_op)
 
 
-@located
+@_collective
 def reduce(
     tensor: Tensor,
-    dst: int,
+    dst: int | None = None,
     op: ReduceOp = ReduceOp.SUM,
     group: ProcessGroup | None = None,
     async_op: bool = False,
+    group_dst: int | None = None,
 ) -> Work | None:
     """As all_reduce, for process `dst` alone."""
-    mesh = _mesh(world_of(group), tensor)
+    world = world_of(group)
+    mesh, dst = _mesh(world, tensor), chosen_rank(world, dst, group_dst, "dst")
     total = _local(_reduced(stacked(tensor, mesh), op, tensor.dtype), mesh, Replicate(), tensor)
     if get_rank() == dst:
         _write(tensor, total)
     return _work(async_op)
 
 
-@located
+@_collective
 def broadcast(
-    tensor: Tensor, src: int = 0, group: ProcessGroup | None = None, async_op: bool = False
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: int | None = None,
 ) -> Work | None:
     """Let every process's tensor be that of process `src`."""
     world = world_of(group)
-    mesh = _mesh(world, tensor)
-    if src not in world.ranks:
-        raise ArgumentError(f"rank {src} is not in the group {world.ranks}")
+    mesh, src = _mesh(world, tensor), chosen_rank(world, src, group_src, "src")
     chosen = stacked(tensor, mesh)[world.ranks.index(src)]
     _write(tensor, _local(chosen, mesh, Replicate(), tensor))
     return _work(async_op)
@@ -146,18 +160,42 @@ def _gathered(tensor: Tensor, group: ProcessGroup | None) -> Tensor:
     return _local(stacked(tensor, mesh), mesh, Replicate(), tensor)
 
 
-@located
+@_collective
 def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Write every process's tensor into the list, in order."""
-    everything = _gathered(tensor, group)
-    for target, i in zip(tensor_list, range(everything.shape[0]), strict=True):
-        _write(target, everything[i])
+    """Write every process's tensor into the list, in order. They may differ in shape."""
+    world = world_of(group)
+    _mesh(world, tensor)
+    _check_list(tensor_list, world, tensor)
+    if len({tuple(target.shape) for target in tensor_list}) == 1:
+        _write_each(tensor_list, _gathered(tensor, group))
+        return _work(async_op)
+    room = max(target.numel() for target in tensor_list)
+    everything = _gathered(_filled(tensor.reshape((-1,)), room), group)
+    for i, target in enumerate(tensor_list):
+        _write(target, everything[i, : target.numel()].reshape(target.shape))
     return _work(async_op)
 
 
-@located
+def _check_list(tensors: Sequence[Tensor], world: ProcessGroup, like: Tensor) -> None:
+    if len(tensors) != world.size():
+        raise ArgumentError(f"a list of {len(tensors)} tensors for a group of {world.size()} processes")
+    if any(tensor.dtype is not like.dtype for tensor in tensors):
+        raise DTypeError(f"tensors of the list are not all {like.dtype}, as the other tensor is")
+
+
+def _filled(row: Tensor, room: int) -> Tensor:
+    """A row with zeros at its end."""
+    return aten("constant_pad_nd")(row, (0, room - row.shape[0]))
+
+
+def _write_each(targets: Sequence[Tensor], parts: Tensor) -> None:
+    for i, target in enumerate(targets):
+        _write(target, parts[i])
+
+
+@_collective
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
@@ -167,23 +205,32 @@ def all_gather_into_tensor(
     return _work(async_op)
 
 
-@located
+@_collective
 def gather(
     tensor: Tensor,
     gather_list: list[Tensor] | None = None,
-    dst: int = 0,
+    dst: int | None = None,
     group: ProcessGroup | None = None,
     async_op: bool = False,
+    group_dst: int | None = None,
 ) -> Work | None:
-    """As all_gather, for process `dst` alone."""
+    """As all_gather, for process `dst` alone; without one, for the first of all."""
+    world = world_of(group)
+    _mesh(world, tensor)
+    is_target = get_rank() == _or_first(world, dst, group_dst, "dst")
+    if is_target:
+        _check_list(gather_list or [], world, tensor)
     everything = _gathered(tensor, group)
-    if get_rank() == dst:
-        for target, i in zip(gather_list or [], range(everything.shape[0]), strict=True):
-            _write(target, everything[i])
+    if is_target:
+        _write_each(gather_list or [], everything)
     return _work(async_op)
 
 
-@located
+def _or_first(world: ProcessGroup, rank: int | None, place: int | None, name: str) -> int:
+    return chosen_rank(world, 0 if rank is None and place is None else rank, place, name)
+
+
+@_collective
 def reduce_scatter_tensor(
     output: Tensor,
     input: Tensor,
@@ -200,7 +247,7 @@ def reduce_scatter_tensor(
     return _work(async_op)
 
 
-@located
+@_collective
 def reduce_scatter(
     output: Tensor,
     input_list: list[Tensor],
@@ -211,7 +258,7 @@ def reduce_scatter(
     return reduce_scatter_tensor(output, aten("stack")(list(input_list)), op, group, async_op)
 
 
-@located
+@_collective
 def all_to_all_single(
     output: Tensor,
     input: Tensor,
@@ -221,137 +268,123 @@ def all_to_all_single(
     async_op: bool = False,
 ) -> Work | None:
     """Give process i part i of what each has, along the first dimension."""
-    if output_split_sizes or input_split_sizes:
-        raise ArgumentError("parts are of one size", help="leave the split sizes out, or pad the parts")
     mesh = _mesh(world_of(group), input)
+    if output_split_sizes or input_split_sizes:
+        given, taken = (
+            _sizes(sizes, tensor, mesh.size(), name)
+            for sizes, tensor, name in (
+                (input_split_sizes, input, "input_split_sizes"),
+                (output_split_sizes, output, "output_split_sizes"),
+            )
+        )
+        _write(output, _exchanged_parts(input, given, taken, world_of(group)))
+        return _work(async_op)
     parts = input.reshape((mesh.size(), -1))
     mine = _local(stacked(parts, mesh), mesh, Shard(1), input)
     _write(output, mine.reshape(output.shape))
     return _work(async_op)
 
 
-@located
+@_collective
 def all_to_all(
     output_tensor_list: list[Tensor],
     input_tensor_list: list[Tensor],
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Give process i tensor i of what each has."""
-    given = aten("stack")(list(input_tensor_list))
-    taken = aten("empty_like")(given)
-    all_to_all_single(taken, given, group=group)
-    for i, target in enumerate(output_tensor_list):
-        _write(target, taken[i])
+    """Give process i tensor i of what each has. They may differ in shape."""
+    world = world_of(group)
+    _mesh(world, input_tensor_list[0])
+    for tensors in (input_tensor_list, output_tensor_list):
+        _check_list(tensors, world, input_tensor_list[0])
+    row = aten("cat")([tensor.reshape((-1,)) for tensor in input_tensor_list])
+    sizes = [tensor.numel() for tensor in output_tensor_list]
+    parts = _exchanged_parts(row, [tensor.numel() for tensor in input_tensor_list], sizes, world)
+    for target, part in zip(output_tensor_list, parts.split(sizes), strict=True):
+        _write(target, part.reshape(target.shape))
     return _work(async_op)
 
 
-@located
+def _sizes(sizes: Sequence[int] | None, tensor: Tensor, count: int, name: str) -> list[int]:
+    extent = tensor.shape[0]
+    chosen = [extent // count] * count if not sizes else list(sizes)
+    if len(chosen) != count or sum(chosen) != extent:
+        raise ShapeError(f"{name} {chosen} do not add up to {extent} in {count} parts")
+    return chosen
+
+
+def _exchanged_parts(
+    tensor: Tensor, given: Sequence[int], taken: Sequence[int], world: ProcessGroup
+) -> Tensor:
+    """What all processes have for this one, one after the other: parts of the sizes `taken`, while this one
+    has parts of the sizes `given`. They travel in parts as large as the largest of all."""
+    told = exchange((list(given), list(taken)), world.ranks, world.ranks)
+    for i, (sizes, _) in enumerate(told):
+        for j, (_, expected) in enumerate(told):
+            if sizes[j] != expected[i]:
+                raise ShapeError(
+                    f"rank {world.ranks[i]} has a part of size {sizes[j]} for rank {world.ranks[j]}, which "
+                    f"expects one of {expected[i]}"
+                )
+    room = max(max(sizes) for sizes, _ in told)
+    edges = (0, 0) * (tensor.ndim - 1)
+    pieces = [
+        aten("constant_pad_nd")(part, (*edges, 0, room - part.shape[0])) for part in tensor.split(list(given))
+    ]
+    sent = aten("stack")(pieces)
+    arrived = aten("empty_like")(sent)
+    all_to_all_single(arrived, sent, group=world)
+    return aten("cat")([arrived[i, :size] for i, size in enumerate(taken)])
+
+
+@_collective
 def scatter(
     tensor: Tensor,
     scatter_list: list[Tensor] | None = None,
-    src: int = 0,
+    src: int | None = None,
     group: ProcessGroup | None = None,
     async_op: bool = False,
+    group_src: int | None = None,
 ) -> Work | None:
-    """Give process i tensor i of what process `src` has."""
+    """Give process i tensor i of what process `src` has; without one, of what the first of all has."""
     world = world_of(group)
-    count = world.size()
-    own = aten("stack")(list(scatter_list)) if get_rank() == src and scatter_list else None
-    given = aten("zeros_like")(aten("stack")([tensor] * count)) if own is None else own
-    mesh = _mesh(world, tensor)
+    mesh, src = _mesh(world, tensor), _or_first(world, src, group_src, "src")
+    if get_rank() == src:
+        _check_list(scatter_list or [], world, tensor)
+        given = aten("stack")(list(scatter_list or []))
+    else:
+        given = aten("zeros_like")(aten("stack")([tensor] * world.size()))
     chosen = stacked(given, mesh)[world.ranks.index(src)]
     _write(tensor, _local(chosen, mesh, Shard(0), tensor)[0])
     return _work(async_op)
 
 
-@located
-def send(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int = 0) -> None:
-    """Give a tensor to process `dst`, which receives it."""
-    broadcast(tensor, get_rank(), _pair(get_rank(), dst))
-
-
-@located
-def recv(tensor: Tensor, src: int, group: ProcessGroup | None = None, tag: int = 0) -> int:
-    """Take a tensor from process `src`, which sends it."""
-    broadcast(tensor, src, _pair(src, get_rank()))
-    return src
-
-
-def _pair(one: int, other: int) -> ProcessGroup:
-    if one == other:
-        raise ArgumentError(f"rank {one} sends nothing to itself")
-    key = (min(one, other), max(one, other))
-    return world_of(None).pairs.setdefault(key, ProcessGroup(key))
-
-
-@located
+@_collective
 def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
     """Wait until all processes are here."""
-    if world_of(group).size() > 1:
+    world = world_of(group)
+    if world.rank() < 0:
+        raise _Outside
+    if world.size() > 1:
         all_reduce(leaf(np.zeros((), np.float32), Device("cpu")), group=group)
     return _work(async_op)
 
 
-# Python objects, through the coordination service
-
-KEPT = 8  # objects that a process leaves in the service before it looks which have been read
-
-
-def _exchange(own: Any, ranks: Sequence[int], sources: Sequence[int]) -> list[Any]:
-    """What the sources have, as Python objects. They come from processes of this program."""
-    from tenfold.engines import processes
-
-    connection = processes.current
-    assert connection is not None
-    if connection.runtime is None:
-        return [own]
-    name = "-".join(map(str, ranks))
-    number = connection.exchanged[name] = connection.exchanged.get(name, 0) + 1
-    if connection.rank in sources:
-        _forget_read(connection, name, ranks)
-        connection.set(f"object/{name}/{number}/{connection.rank}", pickle.dumps(own).hex())
-        connection.kept.setdefault(name, []).append(number)
-    found = [
-        pickle.loads(bytes.fromhex(connection.get(f"object/{name}/{number}/{source}", source)))
-        for source in sources
-    ]
-    connection.set(f"read/{name}/{connection.rank}", str(number))
-    return found
-
-
-def _forget_read(connection: Any, name: str, ranks: Sequence[int]) -> None:
-    """Remove objects from the service that all processes of a group have read."""
-    kept = connection.kept.get(name, [])
-    if len(kept) < KEPT:
-        return
-    read = min(int(connection.known(f"read/{name}/{rank}") or 0) for rank in ranks)
-    for number in kept:
-        if number <= read:
-            connection.forget(f"object/{name}/{number}/{connection.rank}")
-    connection.kept[name] = [number for number in kept if number > read]
-
-
-@located
-def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | None = None) -> None:
-    """Write every process's object into the list."""
-    ranks = world_of(group).ranks
-    object_list[:] = _exchange(obj, ranks, ranks)
-
-
-@located
-def broadcast_object_list(
-    object_list: list[Any], src: int = 0, group: ProcessGroup | None = None, device: Any = None
+def monitored_barrier(
+    group: ProcessGroup | None = None, timeout: Any = None, wait_all_ranks: bool = False
 ) -> None:
-    """Let every process's list be that of process `src`."""
-    object_list[:] = _exchange(list(object_list), world_of(group).ranks, [src])[0]
+    """Wait until all processes are here; one that does not come is named by the error."""
+    barrier(group)
 
 
-@located
-def gather_object(
-    obj: Any, object_gather_list: list[Any] | None = None, dst: int = 0, group: ProcessGroup | None = None
-) -> None:
-    ranks = world_of(group).ranks
-    found = _exchange(obj, ranks, ranks)
-    if get_rank() == dst and object_gather_list is not None:
-        object_gather_list[:] = found
+@_collective
+def all_reduce_coalesced(
+    tensors: list[Tensor],
+    op: ReduceOp = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """As all_reduce, of several tensors."""
+    for tensor in tensors:
+        all_reduce(tensor, op, group)
+    return _work(async_op)

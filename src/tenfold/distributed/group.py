@@ -19,7 +19,6 @@ class ProcessGroup:
 
     def __init__(self, ranks: Sequence[int]):
         self.ranks = list(ranks)
-        self.pairs: dict[tuple[int, int], ProcessGroup] = {}  # of processes that send to each other
         self._meshes: dict[str, DeviceMesh] = {}
 
     def size(self) -> int:
@@ -53,8 +52,21 @@ class group:
 
 
 class GroupMember:
+    """The default group, and what `new_group` gives a process that is not in the new one."""
+
     WORLD = group.WORLD
-    NON_GROUP_MEMBER = object()
+    NON_GROUP_MEMBER = ProcessGroup(())
+
+
+class Backend(str):
+    """The name of what carries collectives."""
+
+    GLOO, NCCL, MPI, UCC, XCCL, UNDEFINED = "gloo", "nccl", "mpi", "ucc", "xccl", "undefined"
+
+    def __new__(cls, name: str) -> Backend:
+        if not isinstance(name, str):
+            raise ArgumentError(f"a backend is named by a string, not a {type(name).__name__}")
+        return super().__new__(cls, name.lower())
 
 
 @located
@@ -146,13 +158,89 @@ def destroy_process_group(group_: ProcessGroup | None = None) -> None:
 
 
 @located
-def new_group(ranks: Sequence[int] | None = None, **options: Any) -> ProcessGroup:
-    """A group of some of the processes; all processes make it."""
+def new_group(
+    ranks: Sequence[int] | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
+) -> ProcessGroup:
+    """A group of some of the processes; all processes make it. Those that are not in it get
+    `GroupMember.NON_GROUP_MEMBER`."""
     world = world_of(None)
     chosen = sorted(set(world.ranks if ranks is None else ranks))
     if not set(chosen) <= set(world.ranks):
         raise ArgumentError(f"there are ranks 0 to {world.size() - 1}, not {chosen}")
-    return ProcessGroup(chosen)
+    return ProcessGroup(chosen) if get_rank() in chosen else GroupMember.NON_GROUP_MEMBER
+
+
+@located
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: Sequence[Sequence[int]],
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[ProcessGroup | None, list[ProcessGroup]]:
+    """A group for each list of ranks: the one that this process is in, and all of them."""
+    listed = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
+    if len(set(listed)) < len(listed):
+        raise ArgumentError("a rank is in two groups")
+    groups = [new_group(ranks) for ranks in ranks_per_subgroup_list]
+    own = [each for each in groups if each is not GroupMember.NON_GROUP_MEMBER]
+    return (own[0] if own else None), groups
+
+
+@located
+def new_subgroups(
+    group_size: int | None = None,
+    group: ProcessGroup | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[ProcessGroup | None, list[ProcessGroup]]:
+    """Groups of so many processes that follow one another; without a size, those of one machine."""
+    ranks = world_of(group).ranks
+    size = int(_environment().get("LOCAL_WORLD_SIZE", len(ranks))) if group_size is None else group_size
+    if size < 1 or len(ranks) % size:
+        raise ArgumentError(f"{len(ranks)} processes cannot be split into groups of {size}")
+    return new_subgroups_by_enumeration([ranks[i : i + size] for i in range(0, len(ranks), size)])
+
+
+def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
+    """The ranks of a group's processes among all."""
+    return list(world_of(group).ranks)
+
+
+@located
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """The place in a group of a process that is given by its rank among all."""
+    if global_rank not in group.ranks:
+        raise ArgumentError(f"rank {global_rank} is not in the group {group.ranks}")
+    return group.ranks.index(global_rank)
+
+
+@located
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """The rank among all of a process that is given by its place in a group."""
+    if not 0 <= group_rank < group.size():
+        raise ArgumentError(f"the group {group.ranks} has no place {group_rank}")
+    return group.ranks[group_rank]
+
+
+def chosen_rank(group: ProcessGroup, rank: int | None, place: int | None, name: str) -> int:
+    """The rank among all of a process that is named by it, or by its place in a group."""
+    if (rank is None) is (place is None):
+        raise ArgumentError(f"give {name} or group_{name}, one of them")
+    if place is not None:
+        return get_global_rank(group, place)
+    assert rank is not None
+    if group.ranks and rank not in group.ranks:
+        raise ArgumentError(f"rank {rank} is not in the group {group.ranks}")
+    return rank
 
 
 def world_of(given: ProcessGroup | None) -> ProcessGroup:
@@ -200,4 +288,4 @@ def get_backend(group: ProcessGroup | None = None) -> str:
     from tenfold.engines import xla
 
     world_of(group)
-    return "nccl" if "cuda" in xla._clients else "gloo"
+    return Backend.NCCL if "cuda" in xla._clients else Backend.GLOO

@@ -141,6 +141,31 @@ class Connection:
             pass_on(error)
             raise DistributedError(f"rank {rank} did not answer within {self.timeout:g} s") from None
 
+    def leave(self, key: str, contents: bytes) -> None:
+        """Keep bytes for another process with the coordination service."""
+        if self.failure:
+            raise self.lost()
+        self.runtime.key_value_set_bytes(f"tenfold/{key}", contents, allow_overwrite=True)
+
+    def take(self, key: str, rank: int) -> bytes:
+        """The bytes that another process leaves."""
+        wait = int(self.timeout * 1000)
+        try:
+            return self.watched(lambda: self.runtime.blocking_key_value_get_bytes(f"tenfold/{key}", wait))
+        except DistributedError:
+            raise
+        except Exception as error:
+            pass_on(error)
+            raise DistributedError(f"rank {rank} sent nothing within {self.timeout:g} s") from None
+
+    def left(self, key: str) -> bytes | None:
+        """The bytes that another process has left, if it has."""
+        try:
+            return self.runtime.key_value_try_get_bytes(f"tenfold/{key}")
+        except Exception as error:
+            pass_on(error)
+            return None
+
     def forget(self, key: str) -> None:
         """Let the coordination service keep this no longer."""
         with contextlib.suppress(Exception):

@@ -9,7 +9,8 @@ from tenfold.tensor.swapping import swap_tensors
 from tenfold.utils import _pytree, checkpoint, hooks
 
 # `import tenfold.utils.data` and `from tenfold.utils.data import DataLoader` find the one module there is.
-sys.modules["tenfold.utils.data"] = data
+for _name in ("data", "data.distributed", "data.dataloader", "data.dataset", "data.sampler"):
+    sys.modules[f"tenfold.utils.{_name}"] = data
 
 __all__ = ["_pytree", "checkpoint", "data", "hooks", "swap_tensors"]
 

@@ -1,0 +1,172 @@
+"""Collectives between processes that gradients flow through. Each gives its result, and leaves what it takes
+as it is; all processes run the backward passes, too, in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tenfold.autograd.function import Function
+from tenfold.base.errors import ArgumentError, located
+from tenfold.distributed import collectives
+from tenfold.distributed.collectives import ReduceOp
+from tenfold.distributed.group import ProcessGroup, get_rank, world_of
+from tenfold.tensor import Tensor
+from tenfold.tensor.dispatch import aten
+
+
+def _world(group: Any) -> ProcessGroup:
+    return world_of(group if isinstance(group, ProcessGroup) else None)
+
+
+def _stacked(tensors: Sequence[Tensor], world: ProcessGroup) -> Tensor:
+    if len(tensors) != world.size():
+        raise ArgumentError(f"{len(tensors)} tensors for a group of {world.size()} processes")
+    return aten("stack")(list(tensors))
+
+
+class _AllReduce(Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, op: ReduceOp, world: ProcessGroup) -> Tensor:
+        ctx.op, ctx.world = op, world
+        total = tensor.detach().clone()
+        collectives.all_reduce(total, op, world)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        return _AllReduce.apply(gradient, ctx.op, ctx.world), None, None
+
+
+class _Gather(Function):
+    """Stacks what all processes have."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, world: ProcessGroup) -> Tensor:
+        ctx.world = world
+        everything = aten("zeros")((world.size(), *tensor.shape), dtype=tensor.dtype, device=tensor.device)
+        collectives.all_gather_into_tensor(everything, tensor.detach(), world)
+        return everything
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        return _ReduceScatter.apply(gradient, ReduceOp.SUM, ctx.world), None
+
+
+class _ReduceScatter(Function):
+    """Gives each process its part of the sum of stacks."""
+
+    @staticmethod
+    def forward(ctx: Any, stack: Tensor, op: ReduceOp, world: ProcessGroup) -> Tensor:
+        ctx.world = world
+        part = aten("zeros")(tuple(stack.shape[1:]), dtype=stack.dtype, device=stack.device)
+        collectives.reduce_scatter_tensor(part, stack.detach(), op, world)
+        return part
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        return _Gather.apply(gradient, ctx.world), None, None
+
+
+class _AllToAll(Function):
+    """Gives process i part i of every stack."""
+
+    @staticmethod
+    def forward(ctx: Any, stack: Tensor, world: ProcessGroup) -> Tensor:
+        ctx.world = world
+        arrived = aten("zeros_like")(stack.detach())
+        collectives.all_to_all_single(arrived, stack.detach(), group=world)
+        return arrived
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        return _AllToAll.apply(gradient, ctx.world), None
+
+
+class _Broadcast(Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, src: int, world: ProcessGroup) -> Tensor:
+        ctx.src, ctx.world = src, world
+        copy = tensor.detach().clone()
+        collectives.broadcast(copy, src, world)
+        return copy
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        total = _AllReduce.apply(gradient, ReduceOp.SUM, ctx.world)
+        return total if get_rank() == ctx.src else aten("zeros_like")(total), None, None
+
+
+@located
+def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Tensor:
+    """The sum of what all processes have, or what else `op` says."""
+    return _AllReduce.apply(tensor, op, _world(group))
+
+
+@located
+def reduce(tensor: Tensor, dst: int, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Tensor:
+    """As all_reduce, for process `dst`; the others get what they gave."""
+    total = _AllReduce.apply(tensor, op, _world(group))
+    return total if get_rank() == dst else tensor + 0 * total
+
+
+@located
+def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
+    """What process `src` has."""
+    return _Broadcast.apply(tensor, src, _world(group))
+
+
+@located
+def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
+    """What each process has."""
+    return tuple(_Gather.apply(tensor, _world(group)).unbind(0))
+
+
+@located
+def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...]:
+    """As all_gather, for process `dst`; the others get zeros."""
+    everything = _Gather.apply(tensor, _world(group))
+    return tuple((everything if get_rank() == dst else everything * 0).unbind(0))
+
+
+@located
+def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tensor:
+    """Tensor i of process `src`, in process i."""
+    world = _world(group)
+    return _Broadcast.apply(_stacked(tensors, world), src, world)[world.rank()]
+
+
+@located
+def reduce_scatter(
+    output: Tensor, input_list: Sequence[Tensor], op: ReduceOp = ReduceOp.SUM, group: Any = None
+) -> Tensor:
+    """The sum of what all processes have at this one's place of their lists. `output` has its shape."""
+    if op is not ReduceOp.SUM:
+        raise ArgumentError("reduce_scatter adds up where gradients flow through it")
+    world = _world(group)
+    return _ReduceScatter.apply(_stacked(input_list, world), op, world)
+
+
+@located
+def all_to_all(
+    output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Any = None
+) -> tuple[Tensor, ...]:
+    """What all processes have at this one's place of their lists; `output_tensor_list` has the shapes."""
+    world = _world(group)
+    return tuple(_AllToAll.apply(_stacked(input_tensor_list, world), world).unbind(0))
+
+
+@located
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+    group: Any = None,
+) -> Tensor:
+    """To process i part i of what each has, along the first dimension."""
+    if output_split_sizes or input_split_sizes:
+        raise ArgumentError("parts are of one size where gradients flow", help="pad them")
+    world = _world(group)
+    stack = input.reshape((world.size(), -1))
+    return _AllToAll.apply(stack, world).reshape(output.shape)

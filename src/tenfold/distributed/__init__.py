@@ -12,7 +12,7 @@ from typing import Any
 
 from tenfold.base.absent import absent_name, reason_of
 from tenfold.base.errors import DistributedError
-from tenfold.distributed import _functional_collectives, checkpoint, costs, device_mesh, fsdp, tensor
+from tenfold.distributed import _functional_collectives, checkpoint, costs, device_mesh, fsdp, nn, tensor
 from tenfold.distributed.collectives import (
     ReduceOp,
     all_gather,
@@ -60,8 +60,6 @@ from tenfold.distributed.objects import (
     send_object_list,
 )
 from tenfold.distributed.work import Work
-
-from tenfold.distributed import nn  # noqa: E402  # isort: skip
 
 DistError = DistributedError
 
@@ -119,6 +117,7 @@ __all__ = [
     "new_group",
     "new_subgroups",
     "new_subgroups_by_enumeration",
+    "nn",
     "recv",
     "recv_object_list",
     "reduce",

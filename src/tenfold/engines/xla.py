@@ -87,10 +87,12 @@ def jaxlib() -> SimpleNamespace:
 
 def _forgo_tracebacks() -> None:
     """Keep jaxlib from noting the Python frames of each call, which costs time, and memory that nobody but
-    JAX's own hook in the garbage collector gives back. JAX shows them to its users: beside it they stay."""
+    JAX's own hook in the garbage collector gives back. JAX shows them to its users: beside it they stay. So
+    they do among several processes, whose programs run in a thread of their own: without them, jaxlib cannot
+    take the results of such a program apart."""
     switch = getattr(jaxlib()._jax, "set_tracebacks_enabled", None)
     if switch is not None:
-        switch("jax" in sys.modules)
+        switch("jax" in sys.modules or cluster is not None)
 
 
 class Client:

@@ -8,9 +8,12 @@ from tenfold.base.errors import unknown_name
 from tenfold.tensor.swapping import swap_tensors
 from tenfold.utils import _pytree, checkpoint, hooks
 
-# `import tenfold.utils.data` and `from tenfold.utils.data import DataLoader` find the one module there is.
-for _name in ("data", "data.distributed", "data.dataloader", "data.dataset", "data.sampler"):
-    sys.modules[f"tenfold.utils.{_name}"] = data
+# `import tenfold.utils.data` and `from tenfold.utils.data import DataLoader` find the one module there is; so
+# do `tenfold.utils.data.distributed.DistributedSampler` and the like.
+sys.modules["tenfold.utils.data"] = data
+for _name in ("distributed", "dataloader"):
+    sys.modules[f"tenfold.utils.data.{_name}"] = data
+    setattr(data, _name, data)
 
 __all__ = ["_pytree", "checkpoint", "data", "hooks", "swap_tensors"]
 

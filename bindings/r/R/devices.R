@@ -117,7 +117,7 @@ cuda_current_device <- function() {
 }
 
 # A CUDA device by its number, counted from 0, as everywhere in CUDA.
-cuda_numbered <- function(device) {
+numbered_cuda_device <- function(device) {
   if (!cuda_is_available()) refuse("CUDA is not available.", kind = "NOT_AVAILABLE")
   count <- cuda_device_count()
   if (!is.numeric(device) || length(device) != 1 || !device %in% (seq_len(count) - 1)) {
@@ -127,12 +127,12 @@ cuda_numbered <- function(device) {
 }
 
 cuda_get_device_capability <- function(device = cuda_current_device()) {
-  structure(.Call(C_tf_device_capability, cuda_numbered(device)), names = c("Major", "Minor"))
+  structure(.Call(C_tf_device_capability, numbered_cuda_device(device)), names = c("Major", "Minor"))
 }
 
 # What CUDA's allocator counts, by kind, pool and measure.
 cuda_memory_stats <- function(device = cuda_current_device()) {
-  place <- cuda_numbered(device)
+  place <- numbered_cuda_device(device)
   close(torch_empty(1, device = place)) # the allocator counts from a device's first tensor
   named <- function(names, f) structure(lapply(names, f), names = names)
   told <- function(...) .Call(C_tf_memory_statistic, place, paste(..., sep = "."))

@@ -104,7 +104,7 @@ ABSENT = (
         " torch.torch_version torch.return_types torch.utils._traceback torch.utils._stats"
         " torch.utils._triton torch.utils._foreach_utils torch.utils._typing_utils torch.utils._import_utils"
         " torch.utils._config_module torch.utils._cxx_pytree torch.utils._device torch.utils._ordered_set"
-        " torch.nn.utils._named_member_accessor torch.nn.utils.stateless torch.utils._exposed_in"
+        " torch.nn.utils._named_member_accessor torch.utils._exposed_in"
         " torch.utils._dtype_abbrs torch.utils._functools torch.autograd.profiler_legacy",
         classes="AcceleratorError AggregationType FatalError Future PyTorchFileReader PyTorchFileWriter Tag"
         " ThroughputBenchmark DispatchKey",

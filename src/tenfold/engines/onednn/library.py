@@ -73,8 +73,9 @@ def _built(library: Path, headers: Path) -> Path:
         f"-isystem{xla_headers}",
         f"-isystem{headers}",
     ]
-    made_from = [SOURCE.read_text("utf-8"), version_of(cpp), str(library), *flags, metadata.version("jaxlib")]
-    digest = hashlib.sha256("\0".join([*made_from, metadata.version(LIBRARY)]).encode()).hexdigest()[:16]
+    sources = [SOURCE, *sorted(xla_headers.glob("xla/ffi/api/*.h")), headers / "oneapi/dnnl/dnnl_version.h"]
+    made_from = [*[path.read_text("utf-8") for path in sources], version_of(cpp), str(library), *flags]
+    digest = hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:16]
     folder = cache_folder() / f"onednn-{digest}"
     require_own(cache_folder())
     require_own(folder)

@@ -234,7 +234,7 @@ def test_lbfgs_walks_as_pytorchs_over_a_curved_valley(search: str, tmp_path: Pat
         loss.backward()
         return loss
 
-    theirs = [float(optimizer.step(closure)) for _ in range(4)] + w.tolist()
+    theirs = [optimizer.step(closure).item() for _ in range(4)] + w.tolist()
     printed = evaluate(
         tmp_path,
         f"""

@@ -71,6 +71,7 @@ def both(name: str, ours: Any, theirs: Any) -> tuple[Any, Any]:
     return SCHEDULES[name](tn.optim.lr_scheduler, ours), SCHEDULES[name](torch.optim.lr_scheduler, theirs)
 
 
+@pytest.mark.filterwarnings("ignore:.*before .*optimizer")
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])
 def test_sixty_epochs_are_pytorchs(name, kind):
@@ -85,6 +86,7 @@ def test_sixty_epochs_are_pytorchs(name, kind):
         their.step()
 
 
+@pytest.mark.filterwarnings("ignore:.*before .*optimizer")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_schedule_goes_on_from_its_stored_state(name):
     ours, theirs = optimizers()

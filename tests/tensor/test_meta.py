@@ -81,6 +81,7 @@ def test_a_tensor_with_data_takes_its_shape_from_one_without():
     assert hollow.new_ones(2, device="cpu").tolist() == [1.0, 1.0]
 
 
+@pytest.mark.filterwarnings("ignore:for .*copying from a non-meta parameter")
 @pytest.mark.parametrize("t", [tn, torch], ids=["tenfold", "pytorch"])
 def test_copying_to_the_meta_device_moves_nothing_and_checks_shapes(t):
     held = t.empty(2, 3, device="meta")

@@ -23,6 +23,7 @@ x.cpu(); x.expand(3, 2); t.linalg.norm(x); x.item; x.shape; t.tensor(x); x.numpy
 """
 
 
+@pytest.mark.filterwarnings("ignore:The use of `x.T`", "ignore:To copy construct from a tensor")
 @BOTH
 def test_what_is_computed_from_a_subclass_is_of_the_subclass(t):
     class Mine(t.Tensor):

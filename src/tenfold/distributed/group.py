@@ -45,6 +45,35 @@ class ProcessGroup:
         return f"ProcessGroup(ranks={self.ranks})"
 
 
+def _group_along(mesh: DeviceMesh, mesh_dim: int | str | None = None) -> ProcessGroup:
+    """The processes along a dimension of a mesh that this one is among."""
+    if mesh_dim is None and mesh.ndim > 1:
+        raise ArgumentError("a mesh of several dimensions has a group along each", help="give mesh_dim")
+    names = [axis.name for axis in mesh.axes]
+    name = mesh_dim if isinstance(mesh_dim, str) else names[mesh_dim or 0]
+    if name not in names:
+        raise ArgumentError(f"the mesh has no dimension {name!r}", help=f"its names are {', '.join(names)}")
+    from tenfold.engines import sharded
+
+    root, here = mesh.root, sharded.local_positions(mesh.root)[0]
+    others = [root.axis(other) for other, _ in root.axes if other != name]
+    along = [
+        device.process_index
+        for position, device in enumerate(sharded.devices_of(root))
+        if all(root.coordinate(position, axis) == root.coordinate(here, axis) for axis in others)
+    ]
+    return ProcessGroup(list(dict.fromkeys(along)))
+
+
+def _all_groups(mesh: DeviceMesh) -> list[ProcessGroup]:
+    """The groups along each dimension of a mesh that this process is among."""
+    return [_group_along(mesh, dim) for dim in range(mesh.ndim)]
+
+
+DeviceMesh.get_group = located(_group_along)  # type: ignore[attr-defined]
+DeviceMesh.get_all_groups = _all_groups  # type: ignore[attr-defined]
+
+
 class group:
     """The default group, as PyTorch names it."""
 

@@ -6,7 +6,7 @@ import pytest
 import tenfold as tn
 from tenfold.distributed._functional_collectives import all_reduce
 from tenfold.distributed.device_mesh import init_device_mesh
-from tenfold.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from tenfold.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor, rand
 
 MESH = init_device_mesh("cpu", (2, 4), mesh_dim_names=("data", "model"))
 X = tn.arange(32.0).reshape(8, 4)
@@ -99,6 +99,9 @@ def test_random_numbers_do_not_depend_on_the_mesh():
     tn.manual_seed(3)
     drawn = tn.rand(8, 4, device=MESH.device)
     assert drawn.redistribute(placements=[Shard(0), Shard(1)]).tolist() == plain
+    tn.manual_seed(3)
+    drawn = rand(8, 4, device_mesh=MESH, placements=[Shard(0), Replicate()])
+    assert drawn.placements == (Shard(0), Replicate()) and drawn.tolist() == plain
 
 
 def test_dropout_on_a_sharded_tensor_draws_as_on_one_device():

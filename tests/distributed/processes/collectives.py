@@ -97,6 +97,8 @@ assert x.item() == 1.0
 
 mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "model"))
 assert mesh.get_coordinate() == [rank, 0] and mesh.get_local_rank("data") == rank
+assert [each.ranks for each in mesh.get_all_groups()] == [[0, 1], [rank]]
+assert mesh["data"].get_group().ranks == mesh.get_group("data").ranks == [0, 1]
 whole = tn.arange(8.0).reshape(4, 2)
 x = distribute_tensor(whole, mesh, [Shard(0), Shard(1)])
 assert x.to_local().tolist() == whole[2 * rank : 2 * rank + 2].tolist()

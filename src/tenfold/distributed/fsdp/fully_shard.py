@@ -77,6 +77,24 @@ class FSDPModule:
     def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
         """Nothing: gradients are whole as soon as they are there."""
 
+    def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
+        """Nothing: gradients are whole as soon as they are there."""
+
+    def set_is_last_backward(self, is_last_backward: bool) -> None:
+        """Nothing: gradients are whole as soon as they are there."""
+
+    def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
+        """Nothing: XLA decides when parameters are gathered again."""
+
+    def set_reshard_after_backward(self, reshard_after_backward: bool, *, recurse: bool = True) -> None:
+        """Nothing: parameters stay sharded."""
+
+    def set_modules_to_forward_prefetch(self, modules: list[Any]) -> None:
+        """Nothing: XLA decides when parameters are gathered."""
+
+    def set_modules_to_backward_prefetch(self, modules: list[Any]) -> None:
+        """Nothing: XLA decides when parameters are gathered."""
+
 
 @located
 def fully_shard(

@@ -5,13 +5,16 @@ from tenfold.distributed.tensor.dtensor import (
     DTensor,
     distribute_module,
     distribute_tensor,
+    empty,
     full,
     ones,
+    rand,
+    randn,
     zeros,
 )
 from tenfold.distributed.tensor.placements import Partial, Placement, Replicate, Shard
 
 __all__ = [
     "DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "distribute_module",
-    "distribute_tensor", "full", "init_device_mesh", "ones", "zeros",
+    "distribute_tensor", "empty", "full", "init_device_mesh", "ones", "rand", "randn", "zeros",
 ]  # fmt: skip

@@ -17,7 +17,9 @@ from tenfold.distributed.tensor.placements import Placement, Replicate, placemen
 from tenfold.tensor import Tensor, leaf, sharding
 from tenfold.tensor.dispatch import aten
 
-__all__ = ["DTensor", "distribute_module", "distribute_tensor", "full", "ones", "zeros"]
+__all__ = [
+    "DTensor", "distribute_module", "distribute_tensor", "empty", "full", "ones", "rand", "randn", "zeros",
+]  # fmt: skip
 
 
 class _OnMesh(type):
@@ -140,7 +142,8 @@ def _created(name: str) -> Callable[..., Tensor]:
     return create
 
 
-zeros, ones, full = _created("zeros"), _created("ones"), _created("full")
+zeros, ones, full, empty = (_created(name) for name in ("zeros", "ones", "full", "empty"))
+rand, randn = _created("rand"), _created("randn")
 
 
 # What a Tensor has on a mesh

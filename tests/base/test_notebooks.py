@@ -59,3 +59,10 @@ def test_modules_are_a_tree_with_their_parameters():
     assert html.count("<details") == 2
     assert "Linear(in_features=2, out_features=3, bias=True)" in html and "9 parameters" in html
     assert "Odd(&lt;b&gt;)" in html
+
+
+def test_an_exported_program_shows_its_text_as_text():
+    exported = tn.export(lambda x: x + 1, (tn.ones(2),), dialect="stablehlo")
+    html = exported._repr_html_()
+    assert "Exported stablehlo: (f32[2]) -&gt; (f32[2])" in html
+    assert "stablehlo.add" in html and "tensor&lt;2xf32&gt;" in html and "tensor<" not in html

@@ -1,4 +1,4 @@
-"""How notebooks show tensors and modules: HTML that needs no script and no style but its own, and reads well
+"""How notebooks show tensors, modules and programs: HTML that needs no script and no style but its own, and reads well
 on light and dark pages alike."""
 
 from __future__ import annotations
@@ -104,3 +104,11 @@ def _branch(branch: Branch, depth: int) -> str:
     state = " open" if depth < 2 else ""
     body = f'<div style="padding-left:18px;border-left:1px solid #8883;margin-left:5px">{inner}</div>'
     return f'<details{state}><summary style="cursor:pointer">{line}</summary>{body}</details>'
+
+
+def program_html(title: str, text: str) -> str:
+    """A program: what it is, and its text, which a click unfolds."""
+    return (
+        f"<details><summary style='cursor:pointer'>{escape(title)}</summary>"
+        f"<pre style='max-height:30em;overflow:auto'>{escape(text)}</pre></details>"
+    )

@@ -145,6 +145,12 @@ class Exported:
     def __str__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text of the module, folded."""
+        from tenfold.base.notebooks import program_html
+
+        return program_html(repr(self).strip("<>"), self.text())
+
     def __repr__(self) -> str:
         takes = ", ".join(map(str, self.inputs))
         gives = ", ".join(map(str, self.outputs))

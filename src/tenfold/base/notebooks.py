@@ -1,5 +1,5 @@
-"""How notebooks show tensors, modules and programs: HTML that needs no script and no style but its own, and reads well
-on light and dark pages alike."""
+"""How notebooks show tensors, modules and programs: HTML that needs no script and no style but its own, and
+reads well on light and dark pages alike."""
 
 from __future__ import annotations
 

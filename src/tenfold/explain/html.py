@@ -40,8 +40,8 @@ def frame(page: str) -> str:
     """The page inside of another, as notebooks show it: apart, so that neither's style reaches the other."""
     return (
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" title="Tenfold: every stage" '
-        f'style="width:100%;height:{HEIGHT}px;box-sizing:border-box;border:1px solid #8884;border-radius:8px">'
-        "</iframe>"
+        f'style="box-sizing:border-box;width:100%;height:{HEIGHT}px;border:1px solid #8884;'
+        'border-radius:8px"></iframe>'
     )
 
 

@@ -540,11 +540,17 @@ def test_wrong_options_of_layers_are_refused(rock: Path) -> None:
       function() tn.nn.Linear(3, 2, { biass = true }) end,
       function() tn.nn.ReLU()(1) end,
       function() tn.nn.Linear(2, 2):load_state_dict({ weight = tn.ones(2, 2) }) end,
+      function() tn.lr_scheduler.StepLR({}, 3) end,
+      function() tn.lr_scheduler.StepLR(tn.optim.SGD({ tn.ones(1) }), 0) end,
+      function() tn.lr_scheduler.LambdaLR(tn.optim.SGD({ tn.ones(1) }), 3) end,
     }) do
       local fine, failed = pcall(make)
       print(fine, failed.message)
     end
     """
-    needs, unknown, called, state = lua(rock, program).splitlines()
+    needs, unknown, called, state, whose, size, factor = lua(rock, program).splitlines()
     assert "needs out_features" in needs and "biass" in unknown and "called with 1 tensors" in called
-    assert "has no bias" in state
+    assert "has no bias" in state and "takes an optimizer" in whose
+    assert (
+        "step_size of a scheduler is a number above 0, not 0" in size and "a function of the step" in factor
+    )

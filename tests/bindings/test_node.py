@@ -583,8 +583,15 @@ def test_wrong_options_of_layers_are_refused(package: Path) -> None:
     const told = (make) => { try { make(); return 'fine' } catch (error) { return error.message } }
     answer = [told(() => new tn.nn.Linear(3)), told(() => new tn.nn.Linear(3, 2, { biass: true })),
               told(() => new tn.nn.ReLU().call(1)),
-              told(() => new tn.nn.Linear(2, 2).load_state_dict({ weight: tn.ones(2, 2) }))]
+              told(() => new tn.nn.Linear(2, 2).load_state_dict({ weight: tn.ones(2, 2) })),
+              told(() => tn.lr_scheduler.StepLR({}, 3)),
+              told(() => tn.lr_scheduler.ExponentialLR(new tn.optim.SGD([tn.ones(1)]))),
+              told(() => tn.lr_scheduler.LambdaLR(new tn.optim.SGD([tn.ones(1)]), 3))]
     """
-    needs, unknown, called, state = js(package, program)
+    needs, unknown, called, state, whose, gamma, factor = js(package, program)
     assert "needs out_features" in needs and "biass" in unknown and "called with input" in called
-    assert "differ in bias" in state
+    assert "differ in bias" in state and "takes an optimizer" in whose
+    assert (
+        "gamma of a scheduler is a number above 0, not undefined" in gamma
+        and "function of the step" in factor
+    )

@@ -216,6 +216,7 @@ Scheduler.__index = Scheduler
 
 -- A learning rate that `rate` gives for each step, from that at the start.
 local function scheduler(optimizer, rate)
+  if type(optimizer) ~= "table" or type(optimizer.get) ~= "function" then core.refuse("a scheduler takes an optimizer first") end
   return setmetatable({ optimizer = optimizer, rate = rate, base = optimizer:get("lr"), last = 0 }, Scheduler)
 end
 
@@ -226,14 +227,26 @@ end
 
 function Scheduler:get_last_lr() return self.optimizer:get("lr") end
 
+local function positive(option, value)
+  if type(value) ~= "number" or not (value > 0) then core.refuse("%s of a scheduler is a number above 0, not %s", option, tostring(value)) end
+  return value
+end
+
 networks.lr_scheduler = {
-  LambdaLR = function(optimizer, factor) return scheduler(optimizer, function(step, base) return base * factor(step) end) end,
-  StepLR = function(optimizer, size, gamma)
-    return scheduler(optimizer, function(step, base) return base * (gamma or 0.1) ^ math.floor(step / size) end)
+  LambdaLR = function(optimizer, factor)
+    if type(factor) ~= "function" then core.refuse("LambdaLR takes a function of the step, not %s", type(factor)) end
+    return scheduler(optimizer, function(step, base) return base * factor(step) end)
   end,
-  ExponentialLR = function(optimizer, gamma) return scheduler(optimizer, function(step, base) return base * gamma ^ step end) end,
+  StepLR = function(optimizer, size, gamma)
+    size, gamma = positive("step_size", size), positive("gamma", gamma or 0.1)
+    return scheduler(optimizer, function(step, base) return base * gamma ^ math.floor(step / size) end)
+  end,
+  ExponentialLR = function(optimizer, gamma)
+    gamma = positive("gamma", gamma)
+    return scheduler(optimizer, function(step, base) return base * gamma ^ step end)
+  end,
   CosineAnnealingLR = function(optimizer, most, least)
-    least = least or 0
+    most, least = positive("T_max", most), least or 0
     return scheduler(optimizer, function(step, base) return least + (base - least) * (1 + math.cos(math.pi * step / most)) / 2 end)
   end,
 }

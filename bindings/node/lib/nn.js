@@ -145,6 +145,7 @@ class Sequential extends Module {
 // A learning rate that `rate` gives for each step, from that at the start.
 class Scheduler {
   constructor(optimizer, rate) {
+    if (typeof optimizer?.get !== 'function') refuse('a scheduler takes an optimizer first')
     Object.assign(this, { optimizer, rate, base: optimizer.get('lr'), last: 0 })
   }
 
@@ -156,13 +157,26 @@ class Scheduler {
   get_last_lr() { return this.optimizer.get('lr') }
 }
 
+const positive = (option, value) => (
+  typeof value === 'number' && value > 0 ? value : refuse(`${option} of a scheduler is a number above 0, not ${value}`))
+
 const schedulers = {
-  LambdaLR: (optimizer, factor) => new Scheduler(optimizer, (step, base) => base * factor(step)),
-  StepLR: (optimizer, size, gamma = 0.1) => new Scheduler(optimizer, (step, base) => base * gamma ** Math.floor(step / size)),
-  ExponentialLR: (optimizer, gamma) => new Scheduler(optimizer, (step, base) => base * gamma ** step),
-  CosineAnnealingLR: (optimizer, most, least = 0) => new Scheduler(
-    optimizer, (step, base) => least + ((base - least) * (1 + Math.cos((Math.PI * step) / most))) / 2,
-  ),
+  LambdaLR: (optimizer, factor) => {
+    if (typeof factor !== 'function') refuse(`LambdaLR takes a function of the step, not ${typeof factor}`)
+    return new Scheduler(optimizer, (step, base) => base * factor(step))
+  },
+  StepLR: (optimizer, stepSize, rate = 0.1) => {
+    const size = positive('step_size', stepSize), gamma = positive('gamma', rate)
+    return new Scheduler(optimizer, (step, base) => base * gamma ** Math.floor(step / size))
+  },
+  ExponentialLR: (optimizer, rate) => {
+    const gamma = positive('gamma', rate)
+    return new Scheduler(optimizer, (step, base) => base * gamma ** step)
+  },
+  CosineAnnealingLR: (optimizer, tMax, least = 0) => {
+    const most = positive('T_max', tMax)
+    return new Scheduler(optimizer, (step, base) => least + ((base - least) * (1 + Math.cos((Math.PI * step) / most))) / 2)
+  },
 }
 
 // Tensors of one length in batches of their first dimension: for (const [x, y] of dataLoader([xs, ys], { batch_size: 32 })).

@@ -141,8 +141,8 @@ def _described(bytecode: bytes, about: Mapping[str, Any]) -> bytes:
 
 
 def require_undamaged(data: bytes) -> None:
-    """Refuse a file that differs from what was written: by Tenfold's digest, or in a file that IREE wrote by
-    itself, by the checksums of the archive that it also is. Damaged machine code may run for a while."""
+    """Refuse a damaged file, since damaged machine code may run for a while. A file of Tenfold's carries a
+    digest. A file that IREE wrote by itself is a zip archive, whose parts have checksums."""
     if digests.carried(data):
         digests.require_undamaged(data)
         return

@@ -114,7 +114,7 @@ def _walk(
             and (inside is None or operand.node in inside)
         ]
         if node.path:
-            waiting += [each for each in node.path if each not in places]
+            waiting += [step for step in node.path if step not in places]
         if waiting:
             waiting.reverse()
             stack += waiting

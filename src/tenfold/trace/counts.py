@@ -54,7 +54,7 @@ class Counts:
     ) -> Results:
         """What `make` records for a size, and with it the value that tells the size; `counted` says by what
         op and arguments it is counted from the values."""
-        key = (*counted, *[self._number(each) for each in values])
+        key = (*counted, *[self._number(value) for value in values])
         if bound == 0:
             return make(0)[0]  # whatever the data are
         place = self._places.setdefault(key, len(self.found))
@@ -62,7 +62,9 @@ class Counts:
             return make(self.found[place].size)[0]
         bounded = bound is not None
         if bound is None:
-            bound = _power(max(SMALLEST, self.room.get(place, 2 * sum([each.type.numel for each in values]))))
+            bound = _power(
+                max(SMALLEST, self.room.get(place, 2 * sum([value.type.numel for value in values])))
+            )
         size = self.fixed.get(place)
         if size is None:
             # Between two powers of two, where ops that are lowered in rounds have equally many.

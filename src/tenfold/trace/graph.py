@@ -246,7 +246,7 @@ def _take(argument: Any, inputs: list[Value]) -> Any:
         inputs.append(argument)
         return SLOT
     if type(argument) is tuple or type(argument) is list:
-        return tuple([_take(each, inputs) for each in argument])
+        return tuple([_take(item, inputs) for item in argument])
     return argument
 
 

@@ -62,7 +62,7 @@ def open_numbers(program: Trace, device: Device) -> Opened:
     for node in program.nodes:
         callee, numbers = node.callee.loose
         if isinstance(node, GradientNode):
-            path = tuple([made[each] for each in node.path])
+            path = tuple([made[step] for step in node.path])
             made[node] = GradientNode(node.callee, tuple(map(opened, node.inputs)), node.source, path)
             continue
         late = [

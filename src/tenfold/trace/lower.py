@@ -38,7 +38,7 @@ def lower(
         param.name = f"p{i}"
     leaves = dict(zip(program.leaves, params, strict=True))
     places = {node: i for i, node in enumerate(program.nodes)}
-    differentiated = {each for node in program.nodes for each in node.path}
+    differentiated = {step for node in program.nodes for step in node.path}
     frames: dict[Node, Frame] = {}  # for each of those, what became of its fragment's values
     computed: list[list[flat.Value]] = []
     device = kind or program.device.type
@@ -55,7 +55,7 @@ def lower(
             fragment = node.callee.fragment
             frame = frames[node] = dict(zip(fragment.params, arguments, strict=True))
             replay(fragment.ops, frame, place(node, None), whole, device)
-            results = [frame.get(each, each) for each in fragment.results]
+            results = [frame.get(result, result) for result in fragment.results]
         else:
             results = node.callee.fragment.inline(arguments, place(node, None), whole=whole, device=device)
         if whole:
@@ -90,8 +90,8 @@ def _gradient(
     device: str,
     place: Callable[[Node, Node | None], Any],
 ) -> list[flat.Value]:
-    callees = [each.callee for each in node.path]
-    sources = [place(each, node) for each in node.path]
-    on_path = [frames[each] for each in node.path]
+    callees = [step.callee for step in node.path]
+    sources = [place(step, node) for step in node.path]
+    on_path = [frames[step] for step in node.path]
     types = node.callee.result_types
     return node.callee.wiring.lower(callees, on_path, cotangents, types, sources, whole, device)

@@ -36,7 +36,7 @@ def print_trace(program: Trace) -> str:
         if isinstance(node.callee, OpCall):
             call = _op_call(node.callee, iter(taken))
         else:
-            through = [names[each, 0].partition("_")[0] for each in node.path]
+            through = [names[step, 0].partition("_")[0] for step in node.path]
             call = _program_call(node.callee, taken, through)
         lines.append(f"{', '.join(results)} = {call}{place}")
     lines.append("outputs:")
@@ -75,13 +75,13 @@ def _program_call(callee: Callee, taken: list[str], through: list[str]) -> str:
 
 
 def _has_slot(value: Any) -> bool:
-    return value is SLOT or (type(value) is tuple and any(_has_slot(each) for each in value))
+    return value is SLOT or (type(value) is tuple and any(_has_slot(item) for item in value))
 
 
 def _text(value: Any, inputs: Any) -> str:
     if value is SLOT:
         return next(inputs)
     if type(value) is tuple:
-        inner = ", ".join(_text(each, inputs) for each in value)
+        inner = ", ".join(_text(item, inputs) for item in value)
         return f"({inner},)" if len(value) == 1 else f"({inner})"
     return getattr(value, "name", None) or repr(value)

@@ -227,10 +227,10 @@ def record(
             with recorder.following():
                 result = function(stand_ins)
                 structure = tree.flatten(result, is_holder, returned)
-                targets = [each.current() for each in returned]
+                targets = [tensor.current() for tensor in returned]
             written = _written(recorder, arguments, stand_ins)
             after = {origin: origin.collected for origin in recorder.grads}
-            final_grads = {id(each): each.current() for each in after.values() if each is not None}
+            final_grads = {id(grad): grad.current() for grad in after.values() if grad is not None}
         finally:
             recorder.restore()
     recorder.leaves.clear()  # so that those which the function made itself, and nobody holds, are gone
@@ -282,7 +282,7 @@ def _gradients(
     """What became of the gradients that the function touched, and the tensors that it made for them."""
     gradients, made = Gradients(), []
     owners = {stand_in.collector: i for i, stand_in in enumerate(stand_ins) if stand_in.collector is not None}
-    used = {id(each) for each in (*recorder.reads.values(), *recorder.written)}
+    used = {id(tensor) for tensor in (*recorder.reads.values(), *recorder.written)}
     for origin, final in after.items():
         if origin.leaf is not None and origin.leaf() is None:
             continue  # a tensor that the function made itself and let go: nobody sees its gradient
@@ -301,7 +301,7 @@ def _inside(recorder: Recorder, targets: Sequence[Value]) -> Trace:
     """The piece of the Trace that computes the targets by the recorded nodes alone."""
     trace, _ = collect(targets, inside=recorder.nodes)
     for node in trace.nodes:
-        if any(each not in recorder.nodes for each in node.path):
+        if any(step not in recorder.nodes for step in node.path):
             what = recorder.policy.what
             raise TraceError(
                 f"{what}: gradients inside the function flow through what was computed outside of it",

@@ -1,5 +1,5 @@
-"""Programs but for their sizes: the skeleton of a Trace, the numbers that were taken out of it, and the same
-program with other numbers put in."""
+"""The skeleton of a Trace: the program without its sizes. It is split into a key and numbers, and put
+together again with other numbers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ Numbers = tuple[int, ...]
 
 
 def skeleton_of(trace: Trace) -> tuple[tuple[Any, ...], list[int]]:
-    """A key that programs share which differ in sizes and other whole numbers alone, and those numbers: first
-    the extents of the leaves. Extents of 0 and 1 stay in the key, since ops broadcast them."""
+    """Split a program into a key and its whole numbers. Programs that differ only in these numbers have the
+    same key. The extents of the leaves are the first numbers. An extent of 0 or 1 is also part of the key,
+    since ops broadcast it."""
     key = list(trace.key)
     numbers: list[int] = []
     for leaf in trace.leaves:
         shape = leaf.type.shape
-        key.append((leaf.type.dtype, *[each if each < 2 else -1 for each in shape]))
+        key.append((leaf.type.dtype, *[extent if extent < 2 else -1 for extent in shape]))
         numbers += shape
     place = 0
     for node in trace.nodes:

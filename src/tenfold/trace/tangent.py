@@ -38,7 +38,7 @@ def _program(callee: Callee, moving: Sequence[bool]) -> tuple[Program, list[bool
     results = fragment.inline(primals, None, whole=True)
     pushed = pushed_forward(in_order(results), primals, along, results)
     kept = [tangent if flows else None for tangent, flows in zip(pushed, callee.flows, strict=True)]
-    params = [*primals, *[each for each in along if each is not None]]
-    tangents = [each for each in kept if each is not None]
+    params = [*primals, *[tangent for tangent in along if tangent is not None]]
+    tangents = [tangent for tangent in kept if tangent is not None]
     program = Program.trimmed("jvp", params, tangents, random=callee.random)
-    return program, [each is not None for each in kept]
+    return program, [tangent is not None for tangent in kept]

@@ -59,11 +59,11 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Any
         return LEAF
     kind = type(tree)  # of a proxy its own: what it stands for may be gone
     if issubclass(kind, dict):
-        parts = tuple([flatten(each, is_leaf, leaves) for each in tree.values()])
+        parts = tuple([flatten(branch, is_leaf, leaves) for branch in tree.values()])
         made_by = Defaulting(kind, tree.default_factory) if issubclass(kind, defaultdict) else kind
-        return made_by, tuple([each if type(each) is str else _key(each) for each in tree]), parts
+        return made_by, tuple([key if type(key) is str else _key(key) for key in tree]), parts
     if issubclass(kind, (tuple, list)):
-        return kind, None, tuple([flatten(each, is_leaf, leaves) for each in tree])
+        return kind, None, tuple([flatten(branch, is_leaf, leaves) for branch in tree])
     # 1, 1.0 and True are equal, and so are 0.0 and -0.0: the type tells them apart.
     if kind is float:
         value = exact(tree)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.models import HEADS, LAYERS
+from benchmarks.models import BLOCKS, CHANNELS, HEADS, LAYERS
 
 Weights = Mapping[str, Any]
 
@@ -66,7 +66,51 @@ def gpt(w: Weights, tokens: Any) -> Any:
     return (layer_norm(w, "norm", x) @ w["head.weight"].T).reshape(-1, w["head.weight"].shape[0])
 
 
-MODELS: dict[str, Callable[[Weights, Any], Any]] = {"xor": xor, "mlp": mlp, "cnn": cnn, "gpt": gpt}
+def convolved(w: Weights, name: str, x: Any, stride: int = 1, padding: int = 0, groups: int = 1) -> Any:
+    """In PyTorch's layout: channels before places."""
+    strides, paddings = (stride, stride), [(padding, padding)] * 2
+    y = jax.lax.conv_general_dilated(x, w[f"{name}.weight"], strides, paddings, feature_group_count=groups)
+    bias = w.get(f"{name}.bias")
+    return y if bias is None else y + bias[:, None, None]
+
+
+def batch_norm(w: Weights, name: str, x: Any) -> Any:
+    mean = x.mean((0, 2, 3), keepdims=True)
+    variance = ((x - mean) ** 2).mean((0, 2, 3), keepdims=True)
+    scale, shift = w[f"{name}.weight"][:, None, None], w[f"{name}.bias"][:, None, None]
+    return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * scale + shift
+
+
+def convnext(w: Weights, x: Any) -> Any:
+    x = convolved(w, "0", x, stride=4)
+    for i in range(1, BLOCKS + 1):
+        y = convolved(w, f"{i}.depthwise", x, padding=3, groups=CHANNELS).transpose(0, 2, 3, 1)
+        y = jax.nn.gelu(linear(w, f"{i}.wide", layer_norm(w, f"{i}.norm", y)), approximate=False)
+        x = x + linear(w, f"{i}.narrow", y).transpose(0, 3, 1, 2)
+    return linear(w, f"{BLOCKS + 3}", x.mean((2, 3)))
+
+
+def efficientnet(w: Weights, x: Any) -> Any:
+    x = convolved(w, "0", x, stride=2, padding=1)
+    for i in range(1, BLOCKS + 1):
+        y = jax.nn.silu(batch_norm(w, f"{i}.first", convolved(w, f"{i}.expand", x)))
+        y = convolved(w, f"{i}.depthwise", y, padding=1, groups=4 * CHANNELS)
+        y = jax.nn.silu(batch_norm(w, f"{i}.second", y))
+        scale = jax.nn.sigmoid(
+            linear(w, f"{i}.excite", jax.nn.silu(linear(w, f"{i}.squeeze", y.mean((2, 3)))))
+        )
+        x = x + batch_norm(w, f"{i}.third", convolved(w, f"{i}.project", y * scale[:, :, None, None]))
+    return linear(w, f"{BLOCKS + 3}", x.mean((2, 3)))
+
+
+MODELS: dict[str, Callable[[Weights, Any], Any]] = {
+    "xor": xor,
+    "mlp": mlp,
+    "cnn": cnn,
+    "gpt": gpt,
+    "convnext": convnext,
+    "efficientnet": efficientnet,
+}
 
 
 def taken_over(name: str, weights: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The four models whose training steps are timed, written once for PyTorch's names: `module` is `torch` or
+"""The models whose training steps are timed, written once for PyTorch's names: `module` is `torch` or
 `tenfold`. Their JAX twins, from the same weights, are in `jax_models.py`."""
 
 from __future__ import annotations
@@ -103,6 +103,61 @@ def gpt_batch() -> tuple[np.ndarray, np.ndarray]:
     return tokens[:, :-1].copy(), tokens[:, 1:].reshape(-1)
 
 
+CHANNELS, BLOCKS = 32, 3
+
+
+def convnext(module: Any) -> Any:
+    """Blocks of a ConvNeXt: a depthwise convolution, then a perceptron at each place."""
+    nn = module.nn
+
+    class Block(nn.Module):  # type: ignore[name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.depthwise = nn.Conv2d(CHANNELS, CHANNELS, 7, padding=3, groups=CHANNELS)
+            self.norm = nn.LayerNorm(CHANNELS)
+            self.wide, self.narrow = nn.Linear(CHANNELS, 4 * CHANNELS), nn.Linear(4 * CHANNELS, CHANNELS)
+            self.gelu = nn.GELU()
+
+        def forward(self, x: Any) -> Any:
+            y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
+            return x + self.narrow(self.gelu(self.wide(y))).permute(0, 3, 1, 2)
+
+    return _pooled(module, nn.Conv2d(3, CHANNELS, 4, stride=4), Block)
+
+
+def efficientnet(module: Any) -> Any:
+    """Blocks of an EfficientNet: inverted bottlenecks with squeeze and excitation."""
+    nn = module.nn
+
+    class Block(nn.Module):  # type: ignore[name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            wide, norm = 4 * CHANNELS, lambda count: nn.BatchNorm2d(count, track_running_stats=False)
+            self.expand, self.first = nn.Conv2d(CHANNELS, wide, 1, bias=False), norm(wide)
+            self.depthwise = nn.Conv2d(wide, wide, 3, padding=1, groups=wide, bias=False)
+            self.second, self.silu = norm(wide), nn.SiLU()
+            self.squeeze, self.excite = nn.Linear(wide, CHANNELS // 4), nn.Linear(CHANNELS // 4, wide)
+            self.project, self.third = nn.Conv2d(wide, CHANNELS, 1, bias=False), norm(CHANNELS)
+
+        def forward(self, x: Any) -> Any:
+            y = self.silu(self.second(self.depthwise(self.silu(self.first(self.expand(x))))))
+            scale = self.excite(self.silu(self.squeeze(y.mean((2, 3))))).sigmoid()
+            return x + self.third(self.project(y * scale[:, :, None, None]))
+
+    return _pooled(module, nn.Conv2d(3, CHANNELS, 3, stride=2, padding=1), Block)
+
+
+def _pooled(module: Any, stem: Any, block: Any) -> Any:
+    nn = module.nn
+    pool = nn.AdaptiveAvgPool2d(1)
+    return nn.Sequential(stem, *[block() for _ in range(BLOCKS)], pool, nn.Flatten(), nn.Linear(CHANNELS, 10))
+
+
+def image_batch() -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(0)
+    return generator.normal(size=(8, 3, 32, 32)).astype(np.float32), generator.integers(0, 10, 8)
+
+
 TASKS = {
     task.name: task
     for task in (
@@ -110,8 +165,11 @@ TASKS = {
         Task("mlp", "MLP 784-512-512-10, batch 128", mlp, mlp_batch),
         Task("cnn", "CNN of two 3x3 convolutions, batch 64", cnn, cnn_batch),
         Task("gpt", "GPT of 4 layers, width 256, batch 8x128", gpt, gpt_batch),
+        Task("convnext", "three ConvNeXt blocks, batch 8", convnext, image_batch),
+        Task("efficientnet", "three EfficientNet blocks, batch 8", efficientnet, image_batch),
     )
 }
+TIMED = [TASKS[name] for name in ("xor", "mlp", "cnn", "gpt")]  # also when they are warm
 
 
 def training_step(module: Any, model: Any, lr: float) -> Callable[[Any, Any], Any]:

@@ -164,7 +164,7 @@ def test_one_program_serves_any_number_of_elements():
         for numbers in ([1.0, -1, 2], [1.0, 2, 3], [-1.0, -2, -3]):
             assert chosen(tn.tensor(numbers)).tolist() == [2 * each for each in numbers if each > 0]
     assert compiles == 2  # nothing at all is a program of its own
-    assert ": as many elements as there are, up to 3" in chosen.guards()
+    assert "x[x > 0]: as many elements as there are, up to 3" in chosen.guards()
 
 
 # Few elements, for which the function may be another program
@@ -275,7 +275,7 @@ def test_the_size_may_be_returned(on_tier_0):
     with pytest.warns(UserWarning, match="compiled apart for each number of elements"):
         for numbers in ([1.0, -1, 2], [1.0, 2, 3], [-1.0, -2, -3]):
             assert kept(tn.tensor(numbers))[1] == sum([each > 0 for each in numbers])
-    assert ": compiled apart for each number of elements" in kept.guards()
+    assert "x[x > 0]: compiled apart for each number of elements" in kept.guards()
 
 
 def test_rows_for_which_a_module_refuses_fewer():

@@ -4,12 +4,13 @@ programs, plans, types, executables) is reached. `python -m benchmarks.long_runs
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +47,7 @@ class Run(NamedTuple):
         half = len(self.counts) // 2
         counts, memory = self.counts[half:], self.memory[half:]
         middle, level = sum(counts) / len(counts), sum(memory) / len(memory)
-        spread = sum((each - middle) ** 2 for each in counts)
+        spread = sum((each - middle) ** 2 for each in counts) or nan  # of one sample nothing follows
         return sum((x - middle) * (y - level) for x, y in zip(counts, memory, strict=True)) / spread
 
 
@@ -86,15 +87,16 @@ def steps(count: int) -> Iterator[int]:
 
 
 def measured(title: str, work: Iterator[int], total: int, samples: int = 200, minutes: float = inf) -> Run:
-    """The memory over a run, which ends early when its time is over."""
+    """The memory over a run, which ends early when its time is over, or by Ctrl-C."""
     run, end = Run(title, [], []), time.monotonic() + 60 * minutes
-    for done in (bar := tn.progress(work, title, total=total)):
-        if done % max(total // samples, 1) == 0:
-            run.counts.append(done)
-            run.memory.append(held())
-            bar.report(memory=f"{run.memory[-1] >> 20} MB")
-            if time.monotonic() > end:
-                break
+    with contextlib.suppress(KeyboardInterrupt):
+        for done in (bar := tn.progress(work, title, total=total)):
+            if done % max(total // samples, 1) == 0:
+                run.counts.append(done)
+                run.memory.append(held())
+                bar.report(memory=f"{run.memory[-1] >> 20} MB")
+                if time.monotonic() > end:
+                    break
     background.wait()
     return run
 
@@ -149,11 +151,12 @@ def main(arguments: Sequence[str] | None = None) -> list[Run]:
     runs = [
         measured(title, work(count), count, minutes=options.minutes) for title, work, count in works if count
     ]
+    runs = [run for run in runs if run.counts]
     for run in runs:
         first, last = (each / 1e6 for each in (run.memory[0], run.memory[-1]))
         print(f"{run.title}: {run.counts[-1]:,}; {first:.0f} MB at first, {last:.0f} MB at last, ", end="")
         print(f"{run.growth:+.1f} bytes each in the second half")
-    if options.picture:
+    if options.picture and runs:
         draw(runs, options.picture)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)

@@ -167,6 +167,15 @@ def test_a_long_run_measures_memory_and_draws_it(tmp_path, monkeypatch):
     assert "<svg" in path.read_text(encoding="utf-8")
 
 
+def test_a_long_run_that_is_stopped_tells_how_far_it_came():
+    def work():
+        yield from (1, 2, 3)
+        raise KeyboardInterrupt
+
+    assert long_runs.measured("work", work(), 10).counts == [1, 2, 3]
+    assert long_runs.measured("work", iter(range(1, 10)), 10, minutes=0).counts == [1]
+
+
 @pytest.mark.slow
 def test_training_steps_of_a_long_run_take_no_more_memory():
     (run,) = long_runs.main(["--programs", "0", "--steps", "4000"])

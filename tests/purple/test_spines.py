@@ -64,6 +64,12 @@ def test_elements_of_which_a_share_was_given_out_are_counted():
     assert any(why for _, _, why in releases(module).counted)
 
 
+def test_a_part_that_is_lent_stays_in_the_list_that_dies_after_it():
+    text = """(define (f xs) (match (append '(1 2) xs) ((list* 'k rest) 1) (_ 2)))
+(print (f (list 1)) (f '(3)))"""
+    assert certify(analysed(expand_program(text, FILE))) > 0
+
+
 def test_a_reversal_in_place_of_a_list_that_is_shared_is_found_by_the_certifier():
     text = "(define (f n) (let ((xs (list n 2))) (cons xs (reverse xs)))) (print (f 1))"
     module = analysed(expand_program(text, FILE))

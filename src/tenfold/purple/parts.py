@@ -31,7 +31,8 @@ def _is_part(op: ir.Op) -> bool:
 def _part(each: ir.Statement, pair: Variable) -> str:
     if isinstance(each, Let) and _is_part(each.op):
         assert isinstance(each.op, ir.Prim)
-        fits = each.op.args[0] is pair and each.var.rep == ir.VALUE and each.var is not pair
+        is_lent = each.var.lender is not None or each.var.borrowed
+        fits = each.op.args[0] is pair and each.var.rep == ir.VALUE and each.var is not pair and not is_lent
         return each.op.name if fits else ""
     return ""
 

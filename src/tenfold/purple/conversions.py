@@ -55,7 +55,7 @@ class Conversion:
         op = each.op
         result = VALUE
         match op:
-            case ir.Copy():
+            case ir.Copy() | ir.Narrow():
                 arg = op.args[0]
                 if isinstance(arg, Variable) and arg.rep != each.var.rep:
                     each.op = ir.Convert([arg], each.var.rep)

@@ -261,6 +261,8 @@ class Operations(Writer):
     def convert(self, arg: Atom, rep: str) -> str:
         assert isinstance(arg, Variable)
         name = self.name(arg)
+        if rep == VALUE and arg.is_small:
+            return f"pu_of_fixnum({name})"
         if rep == VALUE:
             return {INT: "pu_of_int", FLOAT: "pu_of_float", BOOL: "pu_of_bool"}[arg.rep] + f"({name})"
         return {INT: "pu_int", FLOAT: "pu_float", BOOL: "pu_truthy"}[rep] + f"({name})"

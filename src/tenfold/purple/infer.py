@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.purple import ir, natives, ranges
+from tenfold.purple import ir, narrowing, natives, ranges
 from tenfold.purple.anf_calls import ABSENT
 from tenfold.purple.branches import EITHER, Branches, without_dead_branches
 from tenfold.purple.conversions import Conversion
@@ -19,6 +19,9 @@ REPS = {"int": INT, "float": FLOAT, "bool": BOOL}
 
 def infer(module: ir.Module) -> None:
     """Find the types, choose representations, and make every conversion explicit."""
+    number = _last_number(module)
+    for function in [*module.functions, module.main]:
+        number = narrowing.insert(function, number)
     inference = Inference(module)
     inference.run()
     for function in [*module.functions, module.main]:
@@ -26,15 +29,20 @@ def infer(module: ir.Module) -> None:
     for function in [*module.functions, module.main]:
         for var in variables(function):
             var.rep = VALUE if var in inference.absent else REPS.get(var.type, VALUE)
+            var.is_small = var.rep == INT and ranges.is_small(inference.ranges.get(var, ranges.ANY))
         function.rep = VALUE if function.bounces else REPS.get(function.result, VALUE)
     for function in [*module.functions, module.main]:
         for statement in ir.statements(function.body):
             if isinstance(statement, ir.LetTry):
                 statement.function.rep = VALUE  # what it gives joins with the error
-    count = max((v.number for f in [*module.functions, module.main] for v in variables(f)), default=0)
-    conversion = Conversion(count, uses_tensors(module.program))
+    conversion = Conversion(_last_number(module), uses_tensors(module.program))
     for function in [*module.functions, module.main]:
+        narrowing.resolve(function)
         function.body = conversion.block(function.body, function)
+
+
+def _last_number(module: ir.Module) -> int:
+    return max((v.number for f in [*module.functions, module.main] for v in variables(f)), default=0)
 
 
 def variables(function: Function) -> list[Variable]:
@@ -202,6 +210,8 @@ class Inference:
         match op:
             case ir.Copy():
                 return self.within(op.args[0])
+            case ir.Narrow():
+                return self.narrowed(op)
             case ir.CallKnown() | ir.CallWithin():
                 return self.ranges.get(op.function)
             case ir.LoadGlobal():
@@ -209,6 +219,11 @@ class Inference:
             case ir.Prim():
                 return self.computed_within(op) or ranges.SIZE
         return ranges.ANY
+
+    def narrowed(self, op: ir.Narrow) -> ranges.Interval:
+        """The interval that a check leaves of an operand."""
+        known = self.within(op.args[0]) or ranges.ANY
+        return narrowing.within(op, known, self.within(op.args[-1]) if len(op.args) > 1 else None)
 
     def computed_within(self, op: ir.Prim) -> ranges.Interval | None:
         """The interval of arithmetic on operands that 64 bits hold, if they hold the result too."""
@@ -242,6 +257,9 @@ class Inference:
                 return "int" if found == "integer" and self.computed_within(op) is not None else found
             case ir.Copy():
                 return types[0]
+            case ir.Narrow():
+                is_index = op.relation == "index" and types[0] in narrowing.NUMERIC
+                return "int" if is_index else types[0]
             case ir.CallKnown():
                 self.pass_to(op.function, op.args)
                 return op.function.result

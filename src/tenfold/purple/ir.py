@@ -23,12 +23,13 @@ VALUE, INT, FLOAT, BOOL = "value", "int", "float", "bool"
 class Variable:
     """`type` is what `infer` finds out; `rep` follows from it. `origin` is the source variable, if any."""
 
-    __slots__ = ("borrowed", "lender", "name", "number", "origin", "place", "rep", "type")
+    __slots__ = ("borrowed", "is_small", "lender", "name", "number", "origin", "place", "rep", "type")
 
     def __init__(self, name: str, number: int, place: Place, origin: core.Var | None = None):
         self.name, self.number, self.place, self.origin = name, number, place, origin
         self.type = "none"
         self.rep = VALUE
+        self.is_small = False  # an INT that needs no memory as a Value
         self.borrowed = False  # a parameter that stays its caller's
         # What it looks into, where that lives longer: it has no share of its own. It is itself where the
         # caller, or a global, holds it.
@@ -109,6 +110,14 @@ class Copy(Op):
 @dataclass(slots=True, eq=False)
 class Share(Op):
     """A share of one's own in what is only lent."""
+
+
+@dataclass(slots=True, eq=False)
+class Narrow(Op):
+    """Its first operand, of which a check has told more: it is an "index", or in this relation to the
+    second. `infer` makes it a conversion, or nothing."""
+
+    relation: str
 
 
 @dataclass(slots=True, eq=False)

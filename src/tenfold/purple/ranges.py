@@ -25,6 +25,11 @@ def of_literal(value: int) -> Interval:
     return value, value
 
 
+def is_small(interval: Interval) -> bool:
+    """Whether the tagged word holds every number of an interval."""
+    return interval[0] >= -(1 << 62) and interval[1] < 1 << 62
+
+
 def join(a: Interval | None, b: Interval | None) -> Interval | None:
     if a is None or b is None:
         return b if a is None else a

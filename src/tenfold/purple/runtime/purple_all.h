@@ -129,19 +129,29 @@ bool pu_int_modulo(int64_t a, int64_t b, int64_t *r);
 Value pu_add_slow(Value a, Value b);
 Value pu_subtract_slow(Value a, Value b);
 Value pu_compare_slow(const char *name, Value a, Value b);
+/* The result of an operation on fixnums. It tells C compilers what they need to drop the tests that follow: neither
+   operand is an object to release, and the operation did not fail. */
+static inline Value pu_of_fixnums(Value a, Value b, int64_t result) {
+    if (pu_is_object(a) || pu_is_object(b) || !result) __builtin_unreachable();
+    return (Value)result;
+}
 static inline Value pu_add(Value a, Value b) {
     int64_t r;
-    if (PU_LIKELY((a & b & 1) && !__builtin_add_overflow((int64_t)a, (int64_t)(b - 1), &r))) return (Value)r;
+    if (PU_LIKELY((a & b & 1) && !__builtin_add_overflow((int64_t)a, (int64_t)(b - 1), &r)))
+        return pu_of_fixnums(a, b, r);
     return pu_add_slow(a, b);
 }
 static inline Value pu_subtract(Value a, Value b) {
     int64_t r;
-    if (PU_LIKELY((a & b & 1) && !__builtin_sub_overflow((int64_t)a, (int64_t)(b - 1), &r))) return (Value)r;
+    if (PU_LIKELY((a & b & 1) && !__builtin_sub_overflow((int64_t)a, (int64_t)(b - 1), &r)))
+        return pu_of_fixnums(a, b, r);
     return pu_subtract_slow(a, b);
 }
 #define PU_COMPARE(function, name, sign)                                                             \
     static inline Value function(Value a, Value b) {                                                 \
-        if (PU_LIKELY(a & b & 1)) return pu_of_bool((int64_t)a sign (int64_t)b);                     \
+        if (PU_LIKELY(a & b & 1)) {                                                                  \
+            return pu_of_fixnums(a, b, (int64_t)pu_of_bool((int64_t)a sign (int64_t)b));             \
+        }                                                                                            \
         return pu_compare_slow(name, a, b);                                                          \
     }
 PU_COMPARE(pu_less, "<", <)
@@ -152,7 +162,8 @@ PU_COMPARE(pu_same_number, "=", ==)
 Value pu_multiply_slow(Value a, Value b);
 static inline Value pu_multiply(Value a, Value b) {
     int64_t r;
-    if (PU_LIKELY((a & b & 1) && !__builtin_mul_overflow((int64_t)(a - 1), pu_fixnum(b), &r))) return (Value)(r + 1);
+    if (PU_LIKELY((a & b & 1) && !__builtin_mul_overflow((int64_t)(a - 1), pu_fixnum(b), &r)))
+        return pu_of_fixnums(a, b, r + 1);
     return pu_multiply_slow(a, b);
 }
 Value pu_divide(Value a, Value b);
@@ -238,18 +249,19 @@ Value pu_operation_with_int(char operation, Value a, int64_t b);
 static inline Value pu_add_int(Value a, int64_t b) {
     int64_t twice, r; /* as the tag has it */
     if (PU_LIKELY(pu_is_fixnum(a) && !__builtin_mul_overflow(b, 2, &twice) && !__builtin_add_overflow((int64_t)a, twice, &r)))
-        return (Value)r;
+        return pu_of_fixnums(a, a, r);
     return pu_operation_with_int('+', a, b);
 }
 static inline Value pu_subtract_int(Value a, int64_t b) {
     int64_t twice, r; /* as the tag has it */
     if (PU_LIKELY(pu_is_fixnum(a) && !__builtin_mul_overflow(b, 2, &twice) && !__builtin_sub_overflow((int64_t)a, twice, &r)))
-        return (Value)r;
+        return pu_of_fixnums(a, a, r);
     return pu_operation_with_int('-', a, b);
 }
 static inline Value pu_multiply_int(Value a, int64_t b) {
     int64_t r;
-    if (PU_LIKELY(pu_is_fixnum(a) && !__builtin_mul_overflow((int64_t)(a - 1), b, &r))) return (Value)(r + 1);
+    if (PU_LIKELY(pu_is_fixnum(a) && !__builtin_mul_overflow((int64_t)(a - 1), b, &r)))
+        return pu_of_fixnums(a, a, r + 1);
     return pu_operation_with_int('*', a, b);
 }
 Value pu_wide_operation(char operation, int64_t a, int64_t b);

@@ -20,6 +20,14 @@ PLAIN = {
         "(print (* 4 (moved 4611686018427387904 -62)) (* 4 (moved 4611686018427387904 0)))",
         "-18446744073709551612 0",
     ),
+    "a product of integers may outgrow 64 bits where it is one of several results": (
+        "(define (grown f k) (list (try (if k (raise 1) 'none) (lambda (e) (* 9223372036854775807 18)))"
+        " (try (if k (raise 1) 'none) (lambda (e) (quotient -9223372036854775808 -1)))"
+        " (if (f k) 'none (- -9223372036854775808 1)) (if (f k) 0.5 (+ 9223372036854775807 1))))"
+        "(print (grown not 1) (grown null? 1))",
+        "(166020696663385964526 9223372036854775808 -9223372036854775809 9223372036854775808)"
+        " (166020696663385964526 9223372036854775808 -9223372036854775809 9223372036854775808)",
+    ),
     "a keyword may be a float that every call gives": (
         "(define (halved x :part 0.5) (* x part)) (print (halved 2.0 :part 42.0))",
         "84.0",

@@ -31,7 +31,8 @@ def choose(name: str, types: Sequence[str], result: str) -> Form:
     if mixed is not None and (mixed.result == BOOL or result == "integer"):
         return mixed
     reps = tuple({"int": INT, "float": FLOAT}.get(each, VALUE) for each in types)
-    known = (INLINE if result != "integer" else WIDENING).get((name, reps))
+    outgrows = result != "int" and name in GROWING and set(reps) == {INT}
+    known = (WIDENING if result == "integer" or outgrows else INLINE).get((name, reps))
     if known is None and FLOAT in reps and INT in reps and VALUE not in reps and name in ("+", "-", "*", "/"):
         known = INLINE.get((name, (FLOAT,) * len(reps)))  # C converts the integer
     return known or general(name, len(types))
@@ -72,6 +73,8 @@ WIDENING: dict[tuple[str, tuple[str, ...]], Form] = {
     ("*", (INT, INT)): Form("pu_wide_multiply({0}, {1})", (INT, INT), VALUE, ""),
     ("-", (INT,)): Form("pu_wide_subtract(0, {0})", (INT,), VALUE, ""),
 }
+# What 64 bits may not hold, unless the result is known to be one that they do.
+GROWING = ("+", "-", "*", "quotient")
 INTEGERS = ("int", "integer")
 
 

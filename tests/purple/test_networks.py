@@ -197,7 +197,7 @@ def test_lbfgs_steps_as_pytorchs_does():
         return value
 
     for _ in range(3):
-        found = session.run_text("(tensor-item (optimizer-step o loss))", "n")
+        found = session.run_text("(tensor-item (optimizer-step-with o loss))", "n")
         assert found == pytest.approx(optimizer.step(loss).item(), rel=1e-3)
     np.testing.assert_allclose(session.run_text("p", "n").detach().numpy(), point.detach().numpy(), rtol=1e-3)
 

@@ -30,7 +30,6 @@ COMPILE, COMPILE_OP = 45e-3, 1.5e-3  # for XLA: a program, and each of its ops
 ROUNDS = 100  # that a loop is taken to make: its condition is not known
 SMALL = 6e-5  # what it costs to find an executable and to call it
 PATIENCE = 0.05  # of the time to compile a program that tier 0 may spend on it first
-TINY = 5e-4  # below which a compiled function is not worth compiling at its first call
 
 
 class Tier(enum.Enum):
@@ -68,10 +67,10 @@ class Work(NamedTuple):
 
 
 def decide(
-    work: Work, seen: int, *, setting: str = "", device: str = "cpu", hot: bool = False, pinned: bool = False
+    work: Work, seen: int, *, setting: str = "", device: str = "cpu", pinned: bool = False
 ) -> Decision:
-    """Where a program runs that was `seen` so often before. `hot` is one of a compiled function; `pinned`
-    says that results must be the same to the bit, whenever it runs."""
+    """Where a lazy program runs that was `seen` so often before. `pinned` says that results must be the same
+    to the bit, whenever it runs."""
     if device != "cpu":
         return Decision(Tier.XLA, f"its data is on {device}")
     if setting:
@@ -82,8 +81,6 @@ def decide(
         return Decision(Tier.NUMPY, "to call an executable would take as long")
     if work.seconds > work.compile_seconds:
         return Decision(Tier.XLA, "one run on tier 0 would take longer than to compile it")
-    if hot and work.seconds >= TINY:
-        return Decision(Tier.XLA, "it is a compiled function, and not tiny")
     if seen == 0:
         return Decision(Tier.NUMPY, "it is seen for the first time")
     if seen * work.seconds < PATIENCE * work.compile_seconds:

@@ -32,6 +32,13 @@ def test_a_value_that_is_used_again_is_shared():
     assert [each.var.name for each in kinds(g.body, ir.Dup)] == ["x"]
 
 
+def test_a_value_passes_through_a_function_that_gives_it_back_under_another_name():
+    program = """(define (f x to) (let ((y (if to (tensor-to x to) x))) (print y) y))
+                 (print (f (tensor-ones 2) nil) (f (tensor-ones 3) nil))"""
+    f = function(program, "f")
+    assert not f.params[0].borrowed and not kinds(f.body, ir.Dup)
+
+
 def test_a_branch_drops_what_it_does_not_need():
     f = function("(define (f c x y) (if c x y)) (print (f #t (list 1) (list 2)))", "f")
     branch = kinds(f.body, ir.If)[0]

@@ -228,17 +228,25 @@ def _passed(
 
 def _propose(function: Function, makers: set[int]) -> set[Variable]:
     """Borrow each parameter that may be; give those that had better be owned if some caller owns them: those
-    whose memory can be used again, and tensors that add to the peak of memory because the function makes
-    others when it needs them no more."""
+    whose memory can be used again, those that the function gives back, and tensors that add to the peak of
+    memory because the function makes others when it needs them no more."""
     params = function.captured if function.escapes else function.all_params
     for param in params:
         if param.is_managed:
             param.borrowed = True
-    eager = {param for param in rebuilt(function) if param.borrowed}
+    eager = {param for param in rebuilt(function) | _given_back(function) if param.borrowed}
     if id(function) in makers:
         dead = outlived(function, makers) & walked(function)
         eager |= {param for param in dead if param.borrowed and param not in function.captured}
     return eager
+
+
+def _given_back(function: Function) -> set[Variable]:
+    """The parameters that a function returns as they are, under this name or another: a caller that passes
+    what nothing else holds gets it back so."""
+    names = names_of_params(function, set(function.params))
+    returned = [each.value for each in ir.statements(function.body) if isinstance(each, ir.Return)]
+    return {param for value in returned for param in names.get(value, ())}
 
 
 def _lendable(module: ir.Module, function: Function, writes: frozenset[str]) -> set[Variable]:

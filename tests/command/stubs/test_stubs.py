@@ -117,8 +117,8 @@ def test_pyright_finds_the_wrong_uses_and_no_others(installed, tmp_path):
 
 @pytest.mark.slow
 def test_stubtest_agrees_with_the_running_package(installed, tmp_path):
-    """Functions of the table take `*args` when they run, so that is no disagreement. A Tensor has the names of
-    distributed ones as soon as `tenfold.distributed` is imported."""
+    """Functions of the table take `*args` when they run, so that is no disagreement. A Tensor has the names
+    of distributed ones as soon as `tenfold.distributed` is imported."""
     code = "import sys; from mypy.stubtest import main; import tenfold.distributed; sys.exit(main())"
     command = [sys.executable, "-c", code, "--concise", "--ignore-missing-stub", stubs.CLASS]
     paths = {"MYPYPATH": str(installed), "PYTHONPATH": str(installed)}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 from tenfold.base.bounded import Bounded, Generations
 
 
@@ -20,6 +23,26 @@ def test_results_may_weigh_more_or_less():
     for text in ("four", "threes", "no"):
         memo.get(text, lambda text=text: text)
     assert len(memo) == 2 and memo.total == 8  # "four" went
+
+
+def test_threads_keep_the_weight_right():
+    memo = Bounded(50)
+
+    def use(offset):
+        for i in range(2000):
+            memo.get((i * offset) % 97, lambda: "result")
+
+    threads = [threading.Thread(target=use, args=(offset,)) for offset in (1, 3, 5, 7)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert memo.total == len(memo) == 50
 
 
 def test_what_is_asked_for_outlives_any_number_of_others():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+import tenfold as tn
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.engines import xla
@@ -36,9 +39,18 @@ def test_a_program_of_few_ops_is_not_looked_at():
     assert largest_fusion(chain(30), 31) == 0
 
 
+@pytest.mark.usefixtures("compiled_as_by_users")
 def test_long_kernels_are_emitted_the_way_whose_time_does_not_grow_with_the_square():
     def settings(length: int) -> dict[str, object]:
         return dict(xla.overrides("cpu", stablehlo.emit(chain(length))))
 
     assert settings(stablehlo.LONG)["xla_cpu_use_fusion_emitters"] is False
     assert "xla_cpu_use_fusion_emitters" not in settings(100)
+
+
+def test_integers_to_negative_powers_are_right_in_long_programs(on_xla, compiled_as_by_users):
+    base, exponent = tn.tensor([-1, -1, 1, 2, -2]), tn.tensor([-1, -2, -3, -1, -5])
+    y = tn.ones(5, dtype=tn.int64)
+    for i in range(stablehlo.LONG // 2):
+        y = (y * 3 + i) ^ 5
+    assert (base**exponent + y * 0).tolist() == [-1, 1, 1, 0, 0]

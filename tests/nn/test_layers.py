@@ -52,7 +52,7 @@ class Draws:
 def made(call: str, xp: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return eval(call, vars(xp.nn) | {"xp": xp})
+        return eval(call, dict(inspect.getmembers(xp.nn)) | {"xp": xp})
 
 
 def flat(result: Any) -> list[Any]:
@@ -158,7 +158,7 @@ def test_layers_print_as_pytorchs_do(family):
 def layers(library: Any) -> dict[str, type]:
     return {
         name: each
-        for name, each in vars(library).items()
+        for name, each in inspect.getmembers(library)
         if isinstance(each, type) and issubclass(each, library.Module)
     }
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
+
+from tenfold.base.forking import forkable
 
 Result = TypeVar("Result")
 BOUND = 2048
@@ -19,6 +22,7 @@ class Bounded:
         self.bound = bound
         self.weight = weight
         self.total = 0
+        self._lock = forkable(threading.Lock())
         self._results: OrderedDict[Hashable, Any] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Result]) -> Result:
@@ -35,11 +39,12 @@ class Bounded:
         return result
 
     def _keep(self, key: Hashable, result: Any) -> None:
-        before = self._results.pop(key, None)  # another thread made it meanwhile
-        self.total += self.weight(result) - (0 if before is None else self.weight(before))
-        self._results[key] = result
-        while self.total > self.bound and self._results:
-            self.total -= self.weight(self._results.popitem(last=False)[1])
+        with self._lock:
+            before = self._results.pop(key, None)  # another thread made it meanwhile
+            self.total += self.weight(result) - (0 if before is None else self.weight(before))
+            self._results[key] = result
+            while self.total > self.bound and self._results:
+                self.total -= self.weight(self._results.popitem(last=False)[1])
 
     def __len__(self) -> int:
         return len(self._results)

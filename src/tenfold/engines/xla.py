@@ -13,6 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, NoReturn
 
@@ -83,6 +84,13 @@ def jaxlib() -> SimpleNamespace:
         sharding=functools.cache(Sharding),
         handler=handler,
     )
+
+
+def headers() -> Path:
+    """The folder of the headers for C++ that XLA calls."""
+    from jaxlib import xla_client
+
+    return Path(xla_client.__file__).with_name("include")
 
 
 def _forgo_tracebacks() -> None:
@@ -727,7 +735,9 @@ def _options(xla_device: Any, module: stablehlo.Module) -> Any:
 def overrides(platform: str, module: stablehlo.Module) -> list[tuple[str, Any]]:
     """The settings of XLA's that differ from its own choice for a program."""
     overrides = OPTIONS[platform]
-    if module.small or module.reduced < LONG:  # small arrays are computed with before YNNPACK has begun
+    # Small arrays are computed with before YNNPACK has begun. A product by an array of equal elements, which
+    # it would take into a reduction, it computes from memory that nothing was written to.
+    if module.small or module.uniform or module.reduced < LONG:
         given = "" if module.small else _PRODUCTS
         overrides = [(name, given if name == _YNN else value) for name, value in overrides]
     return [*overrides, _SHORT_KERNELS] if platform == "cpu" and module.long else overrides

@@ -27,10 +27,11 @@ from tenfold.base.forking import forkable
 from tenfold.base.meshes import Mesh, Partitioned, Sharding
 from tenfold.flat import data_ops as movement
 from tenfold.flat import elementwise, indexed, structured, windows
-from tenfold.flat.fusions import largest_fusion
+from tenfold.flat.fusions import is_plain, largest_fusion
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.sharding import ShardingConstraint
 from tenfold.flat.uneven import evened
+from tenfold.flat.uniform import multiplies_uniform
 from tenfold.mlir import collectives, triton
 from tenfold.mlir.attributes import attribute_text
 from tenfold.mlir.interrupts import once, pass_on, uninterrupted
@@ -57,7 +58,8 @@ class Module:
     """A StableHLO module, and the types of its results. `checks` are run-time checks, whose joined verdict is
     its last result, if any; `calls`, one for each function that the engine must know by name. `small` says
     that it computes with small arrays alone; `reduced`, how many elements its largest reduction takes;
-    `long`, that XLA would make one long kernel of much of it; `placed`, how each result lies on a mesh, as
+    `uniform`, that it multiplies by arrays of equal elements; `long`, that XLA would make one long kernel of
+    much of it; `placed`, how each result lies on a mesh, as
     far as the module says so."""
 
     def __init__(
@@ -70,8 +72,10 @@ class Module:
         reduced: int = 0,
         placed: Sequence[Sharding | None] = (),
         long: bool = False,
+        uniform: bool = False,
     ):
         self.long = long
+        self.uniform = uniform
         self.small = small
         self.reduced = reduced
         self.module = module
@@ -280,8 +284,9 @@ class _Emitter:
         if layout is not None:
             scatter_sums(self, module, function, layout)
         calls, reduced = list(self.calls.values()), max(self.reduced)
-        small, long = _is_small(function), largest_fusion(function, LONG) >= LONG
-        return Module(module, result_types, self.checks, calls, small, reduced, placed, long)
+        small, long = _is_small(function), largest_fusion(function, LONG) >= LONG and is_plain(function)
+        uniform = not small and multiplies_uniform(function)
+        return Module(module, result_types, self.checks, calls, small, reduced, placed, long, uniform)
 
     def argument(self, place: int, donated: dict[int, int], layout: Partitioned | None) -> Any:
         """What is said of a parameter: which result its memory goes to, and how it is sharded."""

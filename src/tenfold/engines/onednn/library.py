@@ -1,10 +1,10 @@
-"""oneDNN, where the extra `onednn` is installed: found, and what calls it built once, for XLA to call."""
+"""oneDNN, where the extra `onednn` is installed: found, and the bridge by which XLA calls it
+built once."""
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
-import importlib.util
 import os
 import subprocess
 from importlib import metadata
@@ -17,6 +17,7 @@ from tenfold.base.warning import warn
 from tenfold.capi.compilers import compiler, version_of
 from tenfold.capi.kept import locked, unfinished
 from tenfold.capi.locate import cache_folder, require_own
+from tenfold.engines import xla
 from tenfold.mlir.interrupts import once
 from tenfold.ops.kernels import register_foreign
 
@@ -27,13 +28,14 @@ SOURCE = Path(__file__).with_name("convolution.cpp")
 
 @once
 def is_ready() -> bool:
-    """Whether programs may call oneDNN: the extra is installed, and what calls it could be built."""
+    """Whether programs may call oneDNN: the extra is installed, and the bridge to it could be
+    built."""
     if os.environ.get("TENFOLD_ONEDNN") == "0":
+        return False
+    if _installed() is None:
         return False
     try:
         load()
-    except MissingEngine:
-        return False  # it is an extra
     except (TenfoldError, OSError) as error:
         warn(f"convolutions run without oneDNN, which cannot be used: {error}")
         return False
@@ -41,11 +43,17 @@ def is_ready() -> bool:
 
 
 def load() -> None:
-    """Make what calls oneDNN known to XLA."""
-    library, header = _file_of(LIBRARY, "libdnnl.so.3"), _file_of(HEADERS, "oneapi/dnnl/dnnl.hpp")
-    if library is None or header is None:
+    """Make the bridge to oneDNN known to XLA."""
+    installed = _installed()
+    if installed is None:
         raise MissingEngine("oneDNN is not installed", help="pip install 'tenfold[onednn]'")
-    register_foreign(TARGET, ctypes.CDLL(str(_built(library, header.parents[2])))[TARGET])
+    register_foreign(TARGET, ctypes.CDLL(str(_built(*installed)))[TARGET])
+
+
+def _installed() -> tuple[Path, Path] | None:
+    """oneDNN's library, and the folder of its headers."""
+    library, header = _file_of(LIBRARY, "libdnnl.so.3"), _file_of(HEADERS, "oneapi/dnnl/dnnl.hpp")
+    return None if library is None or header is None else (library, header.parents[2])
 
 
 def _file_of(distribution: str, end: str) -> Path | None:
@@ -58,11 +66,8 @@ def _file_of(distribution: str, end: str) -> Path | None:
 
 
 def _built(library: Path, headers: Path) -> Path:
-    """The shared library that XLA calls, built unless the cache has it."""
-    spec = importlib.util.find_spec("jaxlib")
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
-    xla_headers = Path(spec.submodule_search_locations[0], "include")
+    """The bridge, a shared library that XLA calls, built unless the cache has it."""
+    xla_headers = xla.headers()
     cpp = compiler("CXX", "g++", "c++")
     flags = [
         "-std=c++17",
@@ -86,7 +91,7 @@ def _built(library: Path, headers: Path) -> Path:
                 partial = unfinished(folder)
                 partial.mkdir(mode=0o700, exist_ok=True)
                 command = [cpp, *flags, str(SOURCE), str(library), f"-Wl,-rpath,{library.parent}"]
-                with log.timed("compile", "what calls oneDNN"), compiling():
+                with log.timed("compile", "the bridge to oneDNN"), compiling():
                     _run([*command, "-o", str(partial / built.name)])
                 partial.rename(folder)
     return built
@@ -95,4 +100,6 @@ def _built(library: Path, headers: Path) -> Path:
 def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
-        raise EngineError(f"what calls oneDNN does not build\n{done.stderr[:2000]}", help=" ".join(command))
+        raise EngineError(
+            f"the bridge to oneDNN does not build\n{done.stderr[:2000]}", help=" ".join(command)
+        )

@@ -4,7 +4,7 @@ import pytest
 
 from tenfold.purple.emit_c import compile_program
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.interpret import expand_program
+from tenfold.purple.interpret import Session, expand_program
 from tests.purple.compiled import FILE, interpreted
 
 ANSWERS = [
@@ -56,6 +56,44 @@ def test_load_runs_a_file_among_the_programs_names(tmp_path):
     loaded = tmp_path / "loaded.purple"
     loaded.write_text("(define tripled (* 3 x)) (set! x 5)")
     assert interpreted(f'(define x 2) (load "{loaded}") (print x (eval (quote tripled)))') == "5 6\n"
+
+
+def test_names_that_eval_defines_are_found_when_the_program_comes_to_them():
+    program = """
+        (define (read-later) (list made bumps)) (define (bump) (set! bumps (+ bumps 1)))
+        (eval '(begin (define made 5) (define bumps 1)))
+        (bump) (print made (read-later))
+        (eval '(define (square x) (list 'square x))) (print (square 3))
+        (print (try (begin (print "before") missing) error-message))"""
+    assert interpreted(program) == "5 (5 2)\n(square 3)\nbefore\nmissing is not defined\n"
+
+
+def test_a_program_uses_the_functions_macros_and_records_of_a_file_it_loads(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "macros.purple").write_text(
+        "(define-syntax constant (syntax-rules () ((_ name value) (define (name) value))))"
+    )
+    (tmp_path / "loaded.purple").write_text("""
+        (load "macros.purple") (constant seven 7)
+        (define (f x) (* x (seven)))
+        (define-record-type point (make-point x) point? (x point-x))""")
+    program = """
+        (define (twice) (f 2))
+        (load "loaded.purple")
+        (constant eight 8) (define (g) (eight))
+        (print (f 3) (twice) (g) (point-x (make-point 9)))"""
+    assert interpreted(program) == "21 14 8 9\n"
+
+
+def test_without_eval_a_name_that_is_not_defined_is_refused_before_the_program_runs(capsys):
+    with pytest.raises(PurpleError, match="undefined-yet is not defined"):
+        Session().run_text('(print "ran") (define (f) (undefined-yet 1)) (let ((x)) 2)', FILE)
+    assert capsys.readouterr().out == ""
+
+
+def test_the_compiler_refuses_load_before_it_looks_for_what_the_file_defines():
+    with pytest.raises(PurpleError, match="load: a compiled program has no interpreter in it"):
+        compile_program(expand_program('(define (g) (f 1)) (load "f.purple") (print (f 3))', FILE))
 
 
 @pytest.mark.parametrize("use", ["(eval '(+ 1 2))", "(map eval '(1 2))", '(load "other.purple")'])

@@ -77,15 +77,18 @@ class Evaluation:
 
     def _run(self, data: list[Any], module: Module) -> Any:
         expander = self.session.expander
-        before, depth = len(expander.forms), expander.depth
-        expander.depth = 0
-        try:
-            expander.expand_forms(data, module)
-            forms = expander.forms[before:]
-        finally:
-            del expander.forms[before:]
-            expander.depth = depth
-        return self.session.run_forms(forms)
+        steps, value = expander.steps_of(data, module), UNSPECIFIED
+        while True:
+            before, depth = len(expander.forms), expander.depth
+            expander.depth = 0
+            try:
+                forms = next(steps, None)
+            finally:
+                del expander.forms[before:]
+                expander.depth = depth
+            if forms is None:
+                return value
+            value = self.session.run_forms(forms)
 
 
 def _named(name: str, method: Any) -> Any:

@@ -1,7 +1,8 @@
 """From data to the core language: programs, files that import each other, and the prelude.
 
 A file is taken in two passes. The first expands just enough of each top-level form to learn what it
-defines, so that a function may mention what comes later; the second expands the rest. Definitions of the
+defines, so that a function may mention what comes later; the second expands the rest. What follows a form
+that evaluates data or loads a file is expanded when that has run, as it may define more. Definitions of the
 prelude come along only when something mentions them.
 """
 
@@ -9,7 +10,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator, MutableSequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from tenfold.purple import conditions, core, forms, network_rows, quasi
 from tenfold.purple.core import Form, Place
 from tenfold.purple.definitions import DEFINITIONS
 from tenfold.purple.errors import PurpleError
+from tenfold.purple.evaluation import first_evaluation
 from tenfold.purple.expressions import Expressions, defined_name, is_private
 from tenfold.purple.forms import FORMS, is_sequence
 from tenfold.purple.libraries import REWRITTEN
@@ -85,11 +88,55 @@ class Expander(Expressions):
     def program(self, file: str) -> core.Program:
         return core.Program(tuple(self.forms), self.types, self.globals, file, self.sources)
 
-    def run(self, text: str, file: str) -> list[Form]:
-        """Expand a text's forms in the main module; those of `forms` that are new."""
+    def steps(self, text: str, file: str) -> Iterator[list[Form]]:
+        """Expand a text's forms in the main module, step by step."""
         self.sources[file] = text
         self.main.file = file
-        return self.run_data(read(text, file))
+        return self.steps_of(read(text, file), self.main)
+
+    def steps_of(self, data: Iterable[Datum], module: Module) -> Iterator[list[Form]]:
+        """Expand data in a module. Those of `forms` that are new come in steps, each to be run before the
+        next is asked for: the first ends with the first form that evaluates data or loads a file, and each
+        form after it is a step, which may mention what is not defined yet."""
+        before = len(self.forms)
+        waiting: deque[tuple[Datum, str | None]] = deque()
+        self._declare(list(data), module, waiting)
+        self.late = self.late or first_evaluation(self.forms[before:]) is not None
+        while True:
+            own = self._late_step(waiting, module) if self.late else self._first_step(waiting, module)
+            yield self._add(own, before)
+            if not waiting:
+                return
+            before = len(self.forms)
+
+    def _first_step(self, waiting: deque[tuple[Datum, str | None]], module: Module) -> list[Form]:
+        """The forms up to the first that evaluates data, or all, which then mention only what is defined."""
+        own: list[Form] = []
+        undefined = self.undefined = []
+        refused: PurpleError | None = None
+        while waiting and not self.late and refused is None:
+            try:
+                own.append(self._top(*waiting.popleft(), module))
+                self.late = first_evaluation(own[-1:]) is not None
+            except PurpleError as error:
+                refused = error
+        self.undefined = None
+        if undefined and not self.late:
+            raise undefined[0]
+        if refused is not None:
+            raise refused
+        return own
+
+    def _late_step(self, waiting: deque[tuple[Datum, str | None]], module: Module) -> list[Form]:
+        """The next form, at whose head there may be a macro by now."""
+        found: list[tuple[Datum, str | None]] = []
+        if waiting:
+            datum, unique = waiting.popleft()
+            if unique is None:
+                self._declare([datum], module, found)
+            else:
+                found.append((datum, unique))
+        return [self._top(datum, unique, module) for datum, unique in found]
 
     def run_data(self, data: Iterable[Datum]) -> list[Form]:
         """Expand data in the main module; those of `forms` that are new."""
@@ -144,11 +191,17 @@ class Expander(Expressions):
         before = len(self.forms)
         waiting: list[tuple[Datum, str | None]] = []
         self._declare(list(data), module, waiting)
-        own = [self._top(datum, unique, module) for datum, unique in waiting]
-        self.forms[before:before] = self.take_prelude()
-        self.forms += [each for each in own if each is not None]
+        self._add([self._top(datum, unique, module) for datum, unique in waiting], before)
 
-    def _declare(self, data: list[Datum], module: Module, waiting: list[tuple[Datum, str | None]]) -> None:
+    def _add(self, own: list[Form], before: int) -> list[Form]:
+        """Add what a module's own forms need of the prelude, and them, to `forms`; those that are new."""
+        self.forms[before:before] = self.take_prelude()
+        self.forms += own
+        return self.forms[before:]
+
+    def _declare(
+        self, data: list[Datum], module: Module, waiting: MutableSequence[tuple[Datum, str | None]]
+    ) -> None:
         """First pass: learn what each form defines."""
         queue = list(reversed(data))
         while queue:
@@ -169,7 +222,7 @@ class Expander(Expressions):
             else:
                 waiting.append((datum, None))
 
-    def _top(self, datum: Datum, unique: str | None, module: Module) -> Form | None:
+    def _top(self, datum: Datum, unique: str | None, module: Module) -> Form:
         if unique is None:
             return self.expand(datum, module.scope)
         assert isinstance(datum, Sequence)

@@ -49,6 +49,7 @@ class Expressions:
 
     prelude: Any  # the module whose names may be private
     base: Any  # the scope of the language itself
+    main: Any  # the program's own module
 
     def __init__(self, evaluate: Evaluate, late: bool):
         self.evaluate, self.late = evaluate, late
@@ -59,6 +60,9 @@ class Expressions:
         self.numbers = itertools.count(1)
         self.depth = 0
         self.made = [0]  # data made by macros
+        # What the program mentions and does not define, while it is not known whether it evaluates data that
+        # may do so; None where names must be defined.
+        self.undefined: list[PurpleError] | None = None
 
     def need(self, name: str) -> str:
         """The unique name of a definition of the prelude, which comes along from now on."""
@@ -165,10 +169,12 @@ class Expressions:
             return core.PrimRef(text, place=place)
         if text == "t":
             return Literal(True, place=place)
-        if self.late:
-            unique = scope.module.prefix + text
-            return core.Global(unique, place=place)
-        raise self.unknown(text, place, scope)
+        if not self.late and not (self.undefined and scope.module is self.main):
+            unknown = self.unknown(text, place, scope)
+            if self.undefined is None or scope.module is not self.main:
+                raise unknown
+            self.undefined.append(unknown)
+        return core.Global(scope.module.prefix + text, place=place)
 
     def unknown(self, text: str, place: Place, scope: Scope) -> PurpleError:
         candidates = [

@@ -287,6 +287,8 @@ def _set(expander: Expressions, place: Place, parts: list[Datum], scope: Scope) 
         expander.globals[unique].assigned = True
         return core.SetGlobal(unique, value, place=place)
     known = expander.expand_name(target, scope)
+    if found is None and isinstance(known, core.Global):  # defined later, or refused when it runs
+        return core.SetGlobal(known.name, value, place=place)
     raise PurpleError(
         f"{target.value} belongs to the language and cannot be assigned",
         "syntax",

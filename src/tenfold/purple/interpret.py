@@ -98,9 +98,10 @@ def evaluate(datum: Datum) -> Callable[..., Any]:
 
 
 def expand_program(text: str, file: str) -> core.Program:
-    """The whole program that a file's text is, with what it imports and what it needs of the prelude."""
+    """The whole program that a file's text is, with what it imports and what it needs of the prelude. One
+    that evaluates data, which nobody can know whole before it runs, ends with the form that does."""
     expander = Expander(evaluate)
-    expander.run(text, file)
+    next(expander.steps(text, file))
     return expander.program(file)
 
 
@@ -146,12 +147,10 @@ class Session:
 
     def run_text(self, text: str, file: str) -> Any:
         """Run a program's text; the value of its last form."""
-        return self.run_forms(self.expander.run(text, file))
-
-    def run_program(self, program: core.Program) -> Any:
-        self.expander.globals.update(program.globals)
-        self.expander.sources.update(program.sources)
-        return self.run_forms(program.forms)
+        value: Any = UNSPECIFIED
+        for forms in self.expander.steps(text, file):
+            value = self.run_forms(forms)
+        return value
 
     def run_forms(self, forms: Iterable[Form]) -> Any:
         forms = list(forms)

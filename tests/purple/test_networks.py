@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from tenfold.purple.errors import PurpleError
 from tenfold.purple.interpret import Session
 from tenfold.purple.values import Record
 
@@ -174,6 +175,13 @@ def test_muon_steps_as_pytorchs_does():
         optimizer.step()
     found = session.run_text("w", "n").detach().numpy()
     np.testing.assert_allclose(found, weight.detach().numpy(), atol=4e-3)  # bfloat16 within
+
+
+@pytest.mark.parametrize("step", ["(optimizer-step o)", "(optimizer-step)"])
+def test_lbfgs_refuses_a_step_without_a_procedure_even_where_there_are_no_gradients(step):
+    program = f"(define o (lbfgs (list (parameter (tensor '(1.0)))))) {step}"
+    with pytest.raises(PurpleError, match="call optimizer-step-with"):
+        Session().run_text(program, "n")
 
 
 def test_lbfgs_steps_as_pytorchs_does():

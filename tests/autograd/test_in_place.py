@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import tenfold as tn
+from tenfold.base.errors import ArgumentError, DTypeError
 from tests.autograd.cases import agree, refused
 
 WRITES = {
@@ -346,3 +347,20 @@ def test_a_computed_tensor_keeps_its_history_when_other_data_is_assigned(compute
         results.append((y.tolist(), seen, x.grad.numpy()))
     assert results[0][:2] == results[1][:2]
     np.testing.assert_allclose(results[0][2], results[1][2], rtol=1e-6)
+
+
+def test_data_that_is_assigned_brings_no_history():
+    a, b = tn.ones(2), tn.ones(2, requires_grad=True)
+    a.data = b * 3
+    assert not a.requires_grad
+    (a.sum() + b.sum()).backward()
+    assert b.grad.tolist() == [1, 1]
+
+
+def test_only_tensors_of_fitting_dtypes_are_assigned_as_data():
+    x = tn.ones(2, requires_grad=True)
+    for other in (3.0, [1.0, 2.0]):
+        with pytest.raises(ArgumentError, match="another tensor"):
+            x.data = other
+    with pytest.raises(DTypeError, match="cannot hold int64"):
+        x.data = tn.ones(2, dtype=tn.int64)

@@ -23,6 +23,7 @@ from tenfold.base.errors import DeviceError, EngineError, MissingEngine, OutOfMe
 from tenfold.engines import xla
 from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.mlir import stablehlo
+from tenfold.runtime import compile
 
 CPU = Device("cpu")
 
@@ -259,20 +260,32 @@ def test_a_number_is_read_when_the_run_that_computes_it_has_ended():
     assert xla.pointer(Late()) == ctypes.addressof(memory) and memory.value == 7
 
 
-def test_a_call_leaves_nothing_behind(monkeypatch):
-    monkeypatch.delitem(sys.modules, "jax", raising=False)
+def test_calls_leave_nothing_behind(monkeypatch):
+    for module in (xla, compile):
+        monkeypatch.setattr(module, "TURNS", 7)
     value = Value(TensorType(dtypes.float32, (3,)))
     executable = xla.compile(stablehlo.emit(Function([value], [value + value])), CPU)
     buffer = xla.put(np.ones(3, np.float32), CPU)
-    executable([buffer])
-    gc.collect()
-    tracemalloc.start()
-    try:
-        before = tracemalloc.take_snapshot()
-        for _ in range(500):
-            executable([buffer])[0].block_until_ready()
-        changes = tracemalloc.take_snapshot().compare_to(before, "filename")
-        own = [change for change in changes if change.traceback[0].filename != tracemalloc.__file__]
-        assert sum(change.count_diff for change in own) < 50
-    finally:
-        tracemalloc.stop()
+    double = tn.compile(lambda x: x * 2)
+    x = tn.ones(3).eval()
+    for call in (lambda: executable([buffer])[0].block_until_ready(), lambda: double(x)):
+        call()
+        gc.collect()
+        tracemalloc.start()
+        try:
+            before = tracemalloc.take_snapshot()
+            for _ in range(500):
+                call()
+            changes = tracemalloc.take_snapshot().compare_to(before, "filename")
+            own = [change for change in changes if change.traceback[0].filename != tracemalloc.__file__]
+            assert sum(change.count_diff for change in own) < 50
+        finally:
+            tracemalloc.stop()
+
+
+def test_results_of_any_dtype_and_size_are_read(on_xla):
+    for x in (tn.zeros(0), tn.tensor([1.0], dtype=tn.bfloat16)):
+        unread, other = x * 2, tn.ones(1) * 3
+        tripled = tn.compile(lambda x: x * 3)(x)
+        assert [unread.tolist(), other.tolist()] == [[2.0] * x.numel(), [3.0]]
+        assert tripled.tolist() == [3.0] * x.numel()

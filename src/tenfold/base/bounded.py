@@ -54,7 +54,7 @@ class Generations(dict[Any, Any]):
     """A memo for hot paths: `get` is a dict's own. When it is full, its entries become the older generation,
     in which `older` finds them; those that nobody asks for until it is full again are forgotten."""
 
-    bound = BOUND
+    bound = BOUND // 2  # of each generation
     _older: Mapping[Any, Any] = MappingProxyType({})
 
     def older(self, key: Hashable) -> Any:

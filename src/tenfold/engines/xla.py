@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import itertools
 import math
 import operator
 import os
@@ -93,14 +94,15 @@ def headers() -> Path:
     return Path(xla_client.__file__).with_name("include")
 
 
-def _forgo_tracebacks() -> None:
-    """Keep jaxlib from noting the Python frames of each call, which costs time, and memory that nobody but
-    JAX's own hook in the garbage collector gives back. JAX shows them to its users: beside it they stay. So
-    they do among several processes, whose programs run in a thread of their own: without them, jaxlib cannot
-    take the results of such a program apart."""
-    switch = getattr(jaxlib()._jax, "set_tracebacks_enabled", None)
-    if switch is not None:
-        switch("jax" in sys.modules or cluster is not None)
+# Counts the calls of programs. jaxlib notes the Python frames of each, and lets go of them when it is told:
+# JAX has a hook in the garbage collector for it, which runs too seldom here.
+turn = itertools.count(1).__next__
+TURNS = 0xFFF  # it is told after each 4,096 calls
+
+
+def let_go() -> None:
+    """Give back what jaxlib keeps of calls that have ended."""
+    jaxlib()._jax.collect_garbage()
 
 
 class Client:
@@ -424,7 +426,6 @@ class Executable:
 
     def __init__(self, loaded: Any, makers: Sequence[Any]):
         _alive.add(self)
-        _forgo_tracebacks()
         self.loaded = loaded
         self.start = loaded.execute_sharded
         self.makers = makers
@@ -435,6 +436,8 @@ class Executable:
         one between its own steps, of which this is one."""
         if _forked:
             _refuse_fork()
+        if not turn() & TURNS:
+            let_go()
         held = [] if held is None else held
         try:
             held.extend(map(self._made, map(self.start, (buffers,))))

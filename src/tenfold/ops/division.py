@@ -4,7 +4,7 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, DivisionByZero, DTypeError
 from tenfold.ops.pointwise import copy_sign
-from tenfold.ops.precision import widened
+from tenfold.ops.precision import exact_number, widened
 from tenfold.ops.promote import common, to_float
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -44,6 +44,7 @@ def _modes(build):
     inplace=True,
     forms="foreach",
 )
+@exact_number
 def div(x, y):
     x, y = flat.broadcast(x, y)
     if x.dtype.is_complex:

@@ -4,7 +4,7 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import DTypeError
 from tenfold.ops.numbers import number_in
-from tenfold.ops.precision import computed_in, widened
+from tenfold.ops.precision import computed_in, exact_number, widened
 from tenfold.ops.promote import common, convert, to_float
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -164,6 +164,7 @@ def rsub(x, y, alpha):
     inplace=True,
     forms="foreach",
 )
+@exact_number
 @computed_in(dtypes.float16)  # float8 saturates as it is rounded
 def mul(x, y):
     return flat.mul(x, y)

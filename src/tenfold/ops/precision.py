@@ -40,3 +40,16 @@ def _converted(argument: Any, source: DType, target: DType) -> Any:
 
 widened = computed_in(dtypes.float32)
 doubled = computed_in(dtypes.float64)
+
+
+def exact_number(lowering: Lowering) -> Lowering:
+    """Decorate a lowering of two operands: where one is a Python number, half types compute in float32, so
+    that the number is not rounded to theirs."""
+    wide = widened(lowering)
+
+    @functools.wraps(lowering)
+    def computed(x: Any, y: Any) -> Any:
+        numbers = [type(each) is flat.LateNumber or not isinstance(each, flat.Value) for each in (x, y)]
+        return wide(x, y) if any(numbers) else lowering(x, y)
+
+    return computed

@@ -13,6 +13,7 @@ from tenfold.base.errors import ArgumentError, TenfoldError, TraceError, ValueNe
 from tenfold.base.source import capture
 from tenfold.base.warning import warn
 from tenfold.engines import xla
+from tenfold.engines.xla import TURNS
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.calls import shares_memory
 from tenfold.runtime.counting import Room
@@ -42,7 +43,7 @@ def compiled(
     `steady`, whether small inputs and results keep their places on a GPU; `whole`, whether a function that
     reads values is an error. Otherwise it runs as it is written."""
     programs = Programs(function, tensor, dynamic, steady, whole)
-    in_use = xla.in_use
+    in_use, turn = xla.in_use, xla.turn
 
     # A function and no object with `__call__`, which would take Python longer to call.
     @functools.wraps(function)
@@ -59,6 +60,8 @@ def compiled(
                 buffers = buffers_of(*args)
                 if buffers is not None and default is dtypes.get_default_dtype() and state == context.state:
                     (buffer,) = start(buffers).consume_with_handlers(makers)
+                    if not turn() & TURNS:
+                        xla.let_go()
                     return tensor(Value(result, device, None, 0, buffer))
             except (AttributeError, TypeError, RuntimeError):
                 pass  # not so many, not all tensors, or data not there yet

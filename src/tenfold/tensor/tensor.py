@@ -225,7 +225,16 @@ class Tensor(Protocols):
 
     @data.setter
     def data(self, other: Tensor) -> None:
-        before = self.current()
+        if not isinstance(other, Tensor):
+            raise ArgumentError(
+                f"the data of a tensor is another tensor, not {type(other).__name__}", help="tensor.fill_(…)"
+            ).located("data", capture())
+        if self.requires_grad and other.dtype.kind not in ("float", "complex"):
+            raise DTypeError(
+                f"a tensor that requires gradients cannot hold {other.dtype.name}",
+                help="convert with .float() first",
+            ).located("data", capture())
+        before, other = self.current(), other.data
         self.become(other.current(), other.share().copy())
         if self._leaf is None and before.origin is not None and before.type is self._value.type:
             # A tensor that was computed keeps its history: gradients pass by what is assigned.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -19,7 +20,6 @@ from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, located
 from tenfold.base.warning import warn
 from tenfold.distributed.device_mesh import DeviceMesh
 from tenfold.distributed.group import ProcessGroup, chosen_rank, get_rank, world_of
-from tenfold.distributed.objects import exchange
 from tenfold.distributed.tensor.edges import own_part, stacked
 from tenfold.distributed.tensor.placements import Placement, Replicate, Shard, sharding_by
 from tenfold.distributed.work import Work
@@ -63,8 +63,8 @@ def _collective(function: Declared) -> Declared:
     return located(call)  # type: ignore[return-value]
 
 
-def _work(async_op: bool) -> Work | None:
-    return Work() if async_op else None
+def _work(async_op: bool, *results: Tensor) -> Work | None:
+    return Work(results) if async_op else None
 
 
 def _mesh(group: ProcessGroup, tensor: Tensor) -> DeviceMesh:
@@ -118,7 +118,7 @@ def all_reduce(
     """Let every process's tensor be the sum of them all, or what `op` makes of them."""
     mesh = _mesh(world_of(group), tensor)
     _write(tensor, _local(_reduced(stacked(tensor, mesh), op, tensor.dtype), mesh, Replicate(), tensor))
-    return _work(async_op)
+    return _work(async_op, tensor)
 
 
 @_collective
@@ -136,7 +136,7 @@ def reduce(
     total = _local(_reduced(stacked(tensor, mesh), op, tensor.dtype), mesh, Replicate(), tensor)
     if get_rank() == dst:
         _write(tensor, total)
-    return _work(async_op)
+    return _work(async_op, tensor)
 
 
 @_collective
@@ -152,7 +152,7 @@ def broadcast(
     mesh, src = _mesh(world, tensor), chosen_rank(world, src, group_src, "src")
     chosen = stacked(tensor, mesh)[world.ranks.index(src)]
     _write(tensor, _local(chosen, mesh, Replicate(), tensor))
-    return _work(async_op)
+    return _work(async_op, tensor)
 
 
 def _gathered(tensor: Tensor, group: ProcessGroup | None) -> Tensor:
@@ -168,14 +168,21 @@ def all_gather(
     world = world_of(group)
     _mesh(world, tensor)
     _check_list(tensor_list, world, tensor)
+    place = world.rank()
+    own = tensor_list[place]
+    if tuple(own.shape) != tuple(tensor.shape):
+        raise ShapeError(
+            f"the tensor has the shape {tuple(tensor.shape)}, and its place in the list, {place}, has "
+            f"{tuple(own.shape)}"
+        )
     if len({tuple(target.shape) for target in tensor_list}) == 1:
         _write_each(tensor_list, _gathered(tensor, group))
-        return _work(async_op)
+        return _work(async_op, *tensor_list)
     room = max(target.numel() for target in tensor_list)
     everything = _gathered(_filled(tensor.reshape((-1,)), room), group)
     for i, target in enumerate(tensor_list):
         _write(target, everything[i, : target.numel()].reshape(target.shape))
-    return _work(async_op)
+    return _work(async_op, *tensor_list)
 
 
 def _check_list(tensors: Sequence[Tensor], world: ProcessGroup, like: Tensor) -> None:
@@ -202,7 +209,7 @@ def all_gather_into_tensor(
     """Write every process's tensor into one, one after the other along the first dimension, or stacked."""
     everything = _gathered(input_tensor, group)
     _write(output_tensor, everything.reshape(output_tensor.shape))
-    return _work(async_op)
+    return _work(async_op, output_tensor)
 
 
 @_collective
@@ -218,12 +225,12 @@ def gather(
     world = world_of(group)
     _mesh(world, tensor)
     is_target = get_rank() == _or_first(world, dst, group_dst, "dst")
+    targets = list(gather_list or ()) if is_target else []
     if is_target:
-        _check_list(gather_list or [], world, tensor)
+        _check_list(targets, world, tensor)
     everything = _gathered(tensor, group)
-    if is_target:
-        _write_each(gather_list or [], everything)
-    return _work(async_op)
+    _write_each(targets, everything)
+    return _work(async_op, *targets)
 
 
 def _or_first(world: ProcessGroup, rank: int | None, place: int | None, name: str) -> int:
@@ -244,7 +251,7 @@ def reduce_scatter_tensor(
     total = _reduced(stacked(parts, mesh), op, input.dtype)
     mine = _local(total, mesh, Shard(0), input)
     _write(output, mine.reshape(output.shape))
-    return _work(async_op)
+    return _work(async_op, output)
 
 
 @_collective
@@ -268,21 +275,13 @@ def all_to_all_single(
     async_op: bool = False,
 ) -> Work | None:
     """Give process i part i of what each has, along the first dimension."""
-    mesh = _mesh(world_of(group), input)
-    if output_split_sizes or input_split_sizes:
-        given, taken = (
-            _sizes(sizes, tensor, mesh.size(), name)
-            for sizes, tensor, name in (
-                (input_split_sizes, input, "input_split_sizes"),
-                (output_split_sizes, output, "output_split_sizes"),
-            )
-        )
-        _write(output, _exchanged_parts(input, given, taken, world_of(group)))
-        return _work(async_op)
-    parts = input.reshape((mesh.size(), -1))
-    mine = _local(stacked(parts, mesh), mesh, Shard(1), input)
-    _write(output, mine.reshape(output.shape))
-    return _work(async_op)
+    world = world_of(group)
+    _mesh(world, input)
+    given = _sizes(input_split_sizes, input, world.size(), "input_split_sizes")
+    taken = _sizes(output_split_sizes, output, world.size(), "output_split_sizes")
+    arrived = _exchanged_parts(input.reshape((-1,)), given, taken, world)
+    _write(output, arrived.reshape(output.shape))
+    return _work(async_op, output)
 
 
 @_collective
@@ -302,39 +301,47 @@ def all_to_all(
     parts = _exchanged_parts(row, [tensor.numel() for tensor in input_tensor_list], sizes, world)
     for target, part in zip(output_tensor_list, parts.split(sizes), strict=True):
         _write(target, part.reshape(target.shape))
-    return _work(async_op)
+    return _work(async_op, *output_tensor_list)
 
 
 def _sizes(sizes: Sequence[int] | None, tensor: Tensor, count: int, name: str) -> list[int]:
+    """How many elements each part of a tensor has that is split along its first dimension: evenly, unless
+    sizes are given."""
+    if not tensor.ndim:
+        raise ShapeError("a tensor without dimensions has no parts")
     extent = tensor.shape[0]
-    chosen = [extent // count] * count if not sizes else list(sizes)
+    chosen = list(sizes) if sizes else [extent // count] * count
     if len(chosen) != count or sum(chosen) != extent:
         raise ShapeError(f"{name} {chosen} do not add up to {extent} in {count} parts")
-    return chosen
+    return [size * math.prod(tensor.shape[1:]) for size in chosen]
 
 
-def _exchanged_parts(
-    tensor: Tensor, given: Sequence[int], taken: Sequence[int], world: ProcessGroup
-) -> Tensor:
+def _exchanged_parts(row: Tensor, given: Sequence[int], taken: Sequence[int], world: ProcessGroup) -> Tensor:
     """What all processes have for this one, one after the other: parts of the sizes `taken`, while this one
-    has parts of the sizes `given`. They travel in parts as large as the largest of all."""
-    told = exchange((list(given), list(taken)), world.ranks, world.ranks)
-    for i, (sizes, _) in enumerate(told):
+    has parts of the sizes `given`. Processes tell each other these sizes first, whether or not they are even,
+    since none knows those of the others. Parts travel as large as the largest of all."""
+    sizes = leaf(np.array([given, taken], np.int64), Device("cpu"))
+    told = _gathered(sizes, world).tolist()
+    for i, (sent, _) in enumerate(told):
         for j, (_, expected) in enumerate(told):
-            if sizes[j] != expected[i]:
+            if sent[j] != expected[i]:
                 raise ShapeError(
-                    f"rank {world.ranks[i]} has a part of size {sizes[j]} for rank {world.ranks[j]}, which "
-                    f"expects one of {expected[i]}"
+                    f"rank {world.ranks[i]} has {sent[j]} elements for rank {world.ranks[j]}, which "
+                    f"expects {expected[i]}"
                 )
-    room = max(max(sizes) for sizes, _ in told)
-    edges = (0, 0) * (tensor.ndim - 1)
-    pieces = [
-        aten("constant_pad_nd")(part, (*edges, 0, room - part.shape[0])) for part in tensor.split(list(given))
-    ]
-    sent = aten("stack")(pieces)
-    arrived = aten("empty_like")(sent)
-    all_to_all_single(arrived, sent, group=world)
+    room = max(max(sent) for sent, _ in told)
+    if all(size == room for sent, _ in told for size in sent):
+        return swapped(row.reshape((world.size(), room)), world).reshape((-1,))
+    parts = [_filled(part, room) for part in row.split(list(given))]
+    arrived = swapped(aten("stack")(parts), world)
     return aten("cat")([arrived[i, :size] for i, size in enumerate(taken)])
+
+
+def swapped(parts: Tensor, world: ProcessGroup) -> Tensor:
+    """The parts that all processes have for this one, stacked. All have stacks of one shape."""
+    mesh = _mesh(world, parts)
+    arrived = _local(stacked(parts, mesh), mesh, Shard(1), parts)
+    return arrived.reshape(parts.shape)
 
 
 @_collective
@@ -356,7 +363,7 @@ def scatter(
         given = aten("zeros_like")(aten("stack")([tensor] * world.size()))
     chosen = stacked(given, mesh)[world.ranks.index(src)]
     _write(tensor, _local(chosen, mesh, Shard(0), tensor)[0])
-    return _work(async_op)
+    return _work(async_op, tensor)
 
 
 @_collective
@@ -387,4 +394,4 @@ def all_reduce_coalesced(
     """As all_reduce, of several tensors."""
     for tensor in tensors:
         all_reduce(tensor, op, group)
-    return _work(async_op)
+    return _work(async_op, *tensors)

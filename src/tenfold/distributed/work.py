@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
+
+from tenfold.futures import Future
+from tenfold.tensor import Tensor
 
 
 class Work:
-    """A collective that is done."""
+    """A collective that is done, and the tensors that it has written."""
+
+    def __init__(self, results: Sequence[Tensor] = ()):
+        self._results = list(results)
 
     def wait(self, timeout: Any = None) -> bool:
         return True
@@ -24,24 +30,13 @@ class Work:
     def synchronize(self) -> None:
         self.wait()
 
-    def get_future(self) -> Done:
+    def result(self) -> list[Tensor]:
+        """The tensors that were written."""
         self.wait()
-        return Done(self)
+        return self._results
 
-
-class Done:
-    """The future of a collective that is done."""
-
-    def __init__(self, value: Any):
-        self._value = value
-
-    def wait(self) -> Any:
-        return self._value
-
-    value = wait
-
-    def done(self) -> bool:
-        return True
-
-    def then(self, callback: Callable[[Done], Any]) -> Done:
-        return Done(callback(self))
+    def get_future(self) -> Future[list[Tensor]]:
+        """A future of the tensors that were written, which is done."""
+        future: Future[list[Tensor]] = Future()
+        future.set_result(self.result())
+        return future

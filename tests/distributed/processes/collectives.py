@@ -65,6 +65,27 @@ assert [each.tolist() for each in uneven] == [[float(rank)] * (rank + 1), [10.0 
 uneven = [tn.zeros(i + 1) for i in range(2)]
 dist.all_gather(uneven, tn.ones(rank + 1))
 assert [each.tolist() for each in uneven] == [[1.0], [1.0, 1.0]]
+try:
+    dist.all_gather(uneven, tn.ones(5))
+except tn.ShapeError as error:
+    assert f"the shape (5,), and its place in the list, {rank}, has ({rank + 1},)" in str(error)
+else:
+    raise AssertionError("a tensor does not fit its place")
+x = tn.zeros(4)
+sizes = [2, 2] if rank == 0 else None  # what one process says of its sizes need not be said by the others
+dist.all_to_all_single(x, tn.arange(4.0) + 10 * rank, sizes, sizes)
+assert x.tolist() == [2.0 * rank, 2.0 * rank + 1, 2.0 * rank + 10, 2.0 * rank + 11]
+x = tn.ones(2)
+future = dist.all_reduce(x, async_op=True).get_future()
+assert isinstance(future, tn.futures.Future) and future.wait()[0] is x
+assert future.then(lambda done: done.value()[0].sum().item()).wait() == 4.0
+infinite = tn.tensor([float("inf") if rank == 0 else 1.0]).requires_grad_()
+total = dist.nn.functional.reduce(infinite, 0)
+rows = dist.nn.functional.gather(infinite, 0)
+(total * (rank + 3) + rows[0] * (rank + 5) + rows[1] * (rank + 7)).sum().backward()
+assert total.tolist() == [[float("inf")], [1.0]][rank]
+assert [row.tolist() for row in rows] == [[[float("inf")], [1.0]], [[0.0], [0.0]]][rank]
+assert infinite.grad.tolist() == [3.0 + 5.0 + 2 * rank]  # what rank 0 makes of them alone counts
 x = tn.full((2,), rank + 1.0).requires_grad_()
 total = dist.nn.functional.all_reduce(x * 2)
 total.sum().backward()

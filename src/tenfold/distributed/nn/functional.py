@@ -38,7 +38,7 @@ class _AllReduce(Function):
         return _AllReduce.apply(gradient, ctx.op, ctx.world), None, None
 
 
-class _Gather(Function):
+class _AllGather(Function):
     """Stacks what all processes have."""
 
     @staticmethod
@@ -65,7 +65,7 @@ class _ReduceScatter(Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
-        return _Gather.apply(gradient, ctx.world), None, None
+        return _AllGather.apply(gradient, ctx.world), None, None
 
 
 class _AllToAll(Function):
@@ -74,9 +74,7 @@ class _AllToAll(Function):
     @staticmethod
     def forward(ctx: Any, stack: Tensor, world: ProcessGroup) -> Tensor:
         ctx.world = world
-        arrived = aten("zeros_like")(stack.detach())
-        collectives.all_to_all_single(arrived, stack.detach(), group=world)
-        return arrived
+        return collectives.swapped(stack.detach(), world)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
@@ -93,8 +91,56 @@ class _Broadcast(Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
-        total = _AllReduce.apply(gradient, ReduceOp.SUM, ctx.world)
-        return total if get_rank() == ctx.src else aten("zeros_like")(total), None, None
+        total = _Reduce.apply(gradient, ctx.src, ReduceOp.SUM, ctx.world)
+        if get_rank() != ctx.src:
+            total.zero_()  # in place, so that a second backward pass runs in all processes
+        return total, None, None
+
+
+class _Reduce(Function):
+    """The sum in process `dst`; the others keep what they have."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, dst: int, op: ReduceOp, world: ProcessGroup) -> Tensor:
+        ctx.dst, ctx.world = dst, world
+        total = tensor.detach().clone()
+        collectives.reduce(total, dst, op, world)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        return _Broadcast.apply(gradient, ctx.dst, ctx.world), None, None, None
+
+
+class _Gather(Function):
+    """Stacks what all processes have in process `dst`; the others get zeros."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, dst: int, world: ProcessGroup) -> Tensor:
+        ctx.dst, ctx.world = dst, world
+        rows = [aten("zeros_like")(tensor.detach()) for _ in world.ranks]
+        collectives.gather(tensor.detach(), rows if get_rank() == dst else None, dst, world)
+        return aten("stack")(rows)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        return _Scatter.apply(gradient, ctx.dst, ctx.world), None, None
+
+
+class _Scatter(Function):
+    """Row i of the stack of process `src`, in process i."""
+
+    @staticmethod
+    def forward(ctx: Any, stack: Tensor, src: int, world: ProcessGroup) -> Tensor:
+        ctx.src, ctx.world = src, world
+        rows = list(stack.detach().unbind(0))
+        own = aten("zeros_like")(rows[0])
+        collectives.scatter(own, rows if get_rank() == src else None, src, world)
+        return own
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        return _Gather.apply(gradient, ctx.src, ctx.world), None, None
 
 
 @located
@@ -106,8 +152,7 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None) -
 @located
 def reduce(tensor: Tensor, dst: int, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Tensor:
     """As all_reduce, for process `dst`; the others get what they gave."""
-    total = _AllReduce.apply(tensor, op, _world(group))
-    return total if get_rank() == dst else tensor + 0 * total
+    return _Reduce.apply(tensor, dst, op, _world(group))
 
 
 @located
@@ -119,21 +164,20 @@ def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
 @located
 def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
     """What each process has."""
-    return tuple(_Gather.apply(tensor, _world(group)).unbind(0))
+    return tuple(_AllGather.apply(tensor, _world(group)).unbind(0))
 
 
 @located
 def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...]:
     """As all_gather, for process `dst`; the others get zeros."""
-    everything = _Gather.apply(tensor, _world(group))
-    return tuple((everything if get_rank() == dst else everything * 0).unbind(0))
+    return tuple(_Gather.apply(tensor, dst, _world(group)).unbind(0))
 
 
 @located
 def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tensor:
     """Tensor i of process `src`, in process i."""
     world = _world(group)
-    return _Broadcast.apply(_stacked(tensors, world), src, world)[world.rank()]
+    return _Scatter.apply(_stacked(tensors, world), src, world)
 
 
 @located

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -12,13 +13,15 @@ from tenfold.distributed.device_mesh import DeviceMesh
 
 DEFAULT_TIMEOUT = timedelta(minutes=30)
 BACKENDS = ("gloo", "nccl", "cpu:gloo", "cuda:nccl", "cpu:gloo,cuda:nccl", "xla", "")
+_groups_of: Counter[tuple[int, ...]] = Counter()  # how many groups of these ranks new_group has made
 
 
 class ProcessGroup:
-    """Some of the processes, or all."""
+    """Some of the processes, or all. Its name is the same in all of them, and tells it from other groups of
+    the same processes."""
 
-    def __init__(self, ranks: Sequence[int]):
-        self.ranks = list(ranks)
+    def __init__(self, ranks: Sequence[int], name: str):
+        self.ranks, self.name = list(ranks), name
         self._meshes: dict[str, DeviceMesh] = {}
 
     def size(self) -> int:
@@ -62,7 +65,10 @@ def _group_along(mesh: DeviceMesh, mesh_dim: int | str | None = None) -> Process
         for position, device in enumerate(sharded.devices_of(root))
         if all(root.coordinate(position, axis) == root.coordinate(here, axis) for axis in others)
     ]
-    return ProcessGroup(list(dict.fromkeys(along)))
+    ranks = list(dict.fromkeys(along))
+    if group.WORLD is not None and len(root.axes) == 1 and ranks == group.WORLD.ranks:
+        return group.WORLD
+    return ProcessGroup(ranks, f"{name} of {root.axes}: {ranks}")
 
 
 def _all_groups(mesh: DeviceMesh) -> list[ProcessGroup]:
@@ -84,7 +90,7 @@ class GroupMember:
     """The default group, and what `new_group` gives a process that is not in the new one."""
 
     WORLD = group.WORLD
-    NON_GROUP_MEMBER = ProcessGroup(())
+    NON_GROUP_MEMBER = ProcessGroup((), "none")
 
 
 class Backend(str):
@@ -125,7 +131,8 @@ def init_process_group(
     from tenfold.engines import processes
 
     processes.connect(address, rank, world_size, seconds)
-    group.WORLD = GroupMember.WORLD = ProcessGroup(range(world_size))
+    group.WORLD = GroupMember.WORLD = ProcessGroup(range(world_size), "world")
+    _groups_of.clear()
 
 
 def _rendezvous(init_method: str | None, rank: int, world_size: int) -> tuple[str, int, int]:
@@ -202,7 +209,11 @@ def new_group(
     chosen = sorted(set(world.ranks if ranks is None else ranks))
     if not set(chosen) <= set(world.ranks):
         raise ArgumentError(f"there are ranks 0 to {world.size() - 1}, not {chosen}")
-    return ProcessGroup(chosen) if get_rank() in chosen else GroupMember.NON_GROUP_MEMBER
+    if get_rank() not in chosen:
+        return GroupMember.NON_GROUP_MEMBER
+    # The processes of a group make all groups of theirs in one order, whether or not the others make them.
+    _groups_of[tuple(chosen)] += 1
+    return ProcessGroup(chosen, f"{_groups_of[tuple(chosen)]} of {chosen}")
 
 
 @located

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,8 @@ POLL = 0.002  # seconds between looks for a message of any process
 class Message(Work):
     """A message under way: `wait` ends when it is there."""
 
-    def __init__(self, action: Callable[[], int]):
+    def __init__(self, action: Callable[[], int], tensor: Tensor):
+        super().__init__([tensor])
         self._action, self._source = action, -1
         self._is_done = False
 
@@ -42,6 +45,18 @@ class Message(Work):
         return self._source
 
 
+@dataclass
+class Receipt:
+    """A posted receive, and the message that it takes, once that is known. Receives take the messages of a
+    process in the order in which they are posted."""
+
+    paths: dict[int, str]  # of the processes whose message it takes
+    queue: deque[Receipt]  # receives of its group that have no message yet
+    source: int = -1
+    key: str = ""
+    contents: bytes | None = None
+
+
 def _connection() -> Any:
     from tenfold.engines import processes
 
@@ -50,7 +65,7 @@ def _connection() -> Any:
 
 
 def _path(group: ProcessGroup, source: int, target: int, tag: Any) -> str:
-    return f"message/{'-'.join(map(str, group.ranks))}/{source}/{target}/{tag}"
+    return f"message/{group.name}/{source}/{target}/{tag}"
 
 
 def send_bytes(contents: bytes, target: int, group: ProcessGroup, tag: Any) -> None:
@@ -65,35 +80,57 @@ def send_bytes(contents: bytes, target: int, group: ProcessGroup, tag: Any) -> N
     connection.leave(f"{path}/{number}", contents)
 
 
-def receive(source: int | None, group: ProcessGroup, tag: Any) -> tuple[bytes, int]:
-    """The next message of a process of the group, or of any, and who sent it."""
+def post(source: int | None, group: ProcessGroup, tag: Any) -> Receipt:
+    """Post a receive of the next message of a process of the group, or of any."""
     own, connection = get_rank(), _connection()
-    if source is not None and (source not in group.ranks or source == own):
-        raise ArgumentError(f"rank {own} receives nothing from rank {source} in the group {group.ranks}")
-    sources = [rank for rank in group.ranks if rank != own] if source is None else [source]
+    sources = [rank for rank in group.ranks if rank != own and source in (None, rank)]
+    if not sources:
+        sender = "any other process" if source is None else f"rank {source}"
+        raise ArgumentError(f"rank {own} receives nothing from {sender} in the group {group.ranks}")
     paths = {rank: _path(group, rank, own, tag) for rank in sources}
-    numbers = {rank: connection.exchanged.get(path, 0) + 1 for rank, path in paths.items()}
-    keys = {rank: f"{path}/{numbers[rank]}" for rank, path in paths.items()}
-    if source is None:
-        found = connection.watched(lambda: _first(connection, keys))
-        if found is None:
+    receipt = Receipt(paths, connection.posted.setdefault(f"{group.name}/{tag}", deque()))
+    receipt.queue.append(receipt)
+    _match(connection, receipt.queue)
+    return receipt
+
+
+def _match(connection: Any, queue: deque[Receipt]) -> None:
+    """Decide which messages posted receives take. One from any process takes the first message that is there;
+    until then the receives behind it wait, since that message may be the next of their own source."""
+    while queue:
+        receipt = queue[0]
+        for source, path in receipt.paths.items():
+            number = connection.exchanged.get(path, 0) + 1
+            key = f"{path}/{number}"
+            contents = connection.left(key) if len(receipt.paths) > 1 else None
+            if contents is not None or len(receipt.paths) == 1:
+                receipt.source, receipt.key, receipt.contents = source, key, contents
+                connection.exchanged[path] = number
+                break
+        else:
+            return
+        queue.popleft()
+
+
+def receive(receipt: Receipt) -> tuple[bytes, int]:
+    """The message of a posted receive, and who sent it. It waits for the message."""
+    connection = _connection()
+
+    def wait() -> None:
+        while not receipt.key and not connection.failure:
+            _match(connection, receipt.queue)
+            if not receipt.key:
+                time.sleep(POLL)
+
+    if not receipt.key:
+        connection.watched(wait)
+        if not receipt.key:
             raise connection.lost()
-        source, contents = found
-    else:
-        contents = connection.take(keys[source], source)
-    connection.exchanged[paths[source]] = numbers[source]
-    connection.forget(keys[source])
-    return contents, source
-
-
-def _first(connection: Any, keys: dict[int, str]) -> tuple[int, bytes] | None:
-    while not connection.failure:
-        for rank, key in keys.items():
-            contents = connection.left(key)
-            if contents is not None:
-                return rank, contents
-        time.sleep(POLL)
-    return None
+    contents = receipt.contents
+    if contents is None:
+        contents = connection.take(receipt.key, receipt.source)
+    connection.forget(receipt.key)
+    return contents, receipt.source
 
 
 def _packed(tensor: Tensor) -> bytes:
@@ -125,7 +162,7 @@ def isend(
     """Send a tensor to process `dst`, as it is now."""
     world = world_of(group)
     send_bytes(_packed(tensor), chosen_rank(world, dst, group_dst, "dst"), world, tag)
-    message = Message(lambda: get_rank())
+    message = Message(lambda: get_rank(), tensor)
     message.wait()
     return message
 
@@ -139,17 +176,17 @@ def irecv(
     group_src: int | None = None,
 ) -> Message:
     """Receive into a tensor what process `src` sends, or any process; `wait` of the result ends when it is
-    there."""
+    there. Receives take messages in the order of these calls."""
     world = world_of(group)
     is_named = src is not None or group_src is not None
-    source = chosen_rank(world, src, group_src, "src") if is_named else None
+    receipt = post(chosen_rank(world, src, group_src, "src") if is_named else None, world, tag)
 
     def action() -> int:
-        contents, sender = receive(source, world, tag)
+        contents, sender = receive(receipt)
         _unpack(contents, tensor, sender)
         return sender
 
-    return Message(action)
+    return Message(action, tensor)
 
 
 @located

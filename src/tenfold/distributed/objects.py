@@ -10,12 +10,12 @@ from typing import Any
 from tenfold.base.errors import ArgumentError, located
 from tenfold.base.warning import warn
 from tenfold.distributed.group import ProcessGroup, chosen_rank, get_rank, world_of
-from tenfold.distributed.messages import receive, send_bytes
+from tenfold.distributed.messages import post, receive, send_bytes
 
 KEPT = 8  # objects that a process leaves in the service before it looks which have been read
 
 
-def exchange(own: Any, ranks: Sequence[int], sources: Sequence[int]) -> list[Any]:
+def exchange(own: Any, group: ProcessGroup, sources: Sequence[int]) -> list[Any]:
     """What the sources have, as Python objects."""
     from tenfold.engines import processes
 
@@ -23,10 +23,10 @@ def exchange(own: Any, ranks: Sequence[int], sources: Sequence[int]) -> list[Any
     assert connection is not None
     if connection.runtime is None:
         return [own]
-    name = "-".join(map(str, ranks))
+    name = group.name
     number = connection.exchanged[name] = connection.exchanged.get(name, 0) + 1
     if connection.rank in sources:
-        _forget_read(connection, name, ranks)
+        _forget_read(connection, group)
         connection.set(f"object/{name}/{number}/{connection.rank}", pickle.dumps(own).hex())
         connection.kept.setdefault(name, []).append(number)
     found = [
@@ -37,12 +37,13 @@ def exchange(own: Any, ranks: Sequence[int], sources: Sequence[int]) -> list[Any
     return found
 
 
-def _forget_read(connection: Any, name: str, ranks: Sequence[int]) -> None:
+def _forget_read(connection: Any, group: ProcessGroup) -> None:
     """Remove objects from the service that all processes of a group have read."""
+    name = group.name
     kept = connection.kept.get(name, [])
     if len(kept) < KEPT:
         return
-    read = min(int(connection.known(f"read/{name}/{rank}") or 0) for rank in ranks)
+    read = min(int(connection.known(f"read/{name}/{rank}") or 0) for rank in group.ranks)
     for number in kept:
         if number <= read:
             connection.forget(f"object/{name}/{number}/{connection.rank}")
@@ -63,7 +64,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | No
     """Write every process's object into the list."""
     world = _members(group)
     if world is not None:
-        object_list[:] = exchange(obj, world.ranks, world.ranks)
+        object_list[:] = exchange(obj, world, world.ranks)
 
 
 @located
@@ -78,7 +79,7 @@ def broadcast_object_list(
     world = _members(group)
     if world is not None:
         source = chosen_rank(world, 0 if src is None and group_src is None else src, group_src, "src")
-        object_list[:] = exchange(list(object_list), world.ranks, [source])[0]
+        object_list[:] = exchange(list(object_list), world, [source])[0]
 
 
 @located
@@ -94,7 +95,7 @@ def gather_object(
     if world is None:
         return
     target = chosen_rank(world, 0 if dst is None and group_dst is None else dst, group_dst, "dst")
-    objects = exchange(obj, world.ranks, world.ranks)
+    objects = exchange(obj, world, world.ranks)
     if get_rank() == target:
         if object_gather_list is None:
             raise ArgumentError(f"rank {target} gathers objects, and gives no object_gather_list")
@@ -116,7 +117,7 @@ def scatter_object_list(
     if not scatter_object_output_list:
         raise ArgumentError("scatter_object_output_list has a place for the object, so it is not empty")
     source = chosen_rank(world, 0 if src is None and group_src is None else src, group_src, "src")
-    objects = exchange(list(scatter_object_input_list or ()), world.ranks, [source])[0]
+    objects = exchange(list(scatter_object_input_list or ()), world, [source])[0]
     if len(objects) != world.size():
         raise ArgumentError(f"rank {source} has {len(objects)} objects for {world.size()} processes")
     scatter_object_output_list[0] = objects[world.rank()]
@@ -149,8 +150,8 @@ def recv_object_list(
     them."""
     world = world_of(group)
     is_named = src is not None or group_src is not None
-    source = chosen_rank(world, src, group_src, "src") if is_named else None
-    contents, sender = receive(source, world, "objects")
+    receipt = post(chosen_rank(world, src, group_src, "src") if is_named else None, world, "objects")
+    contents, sender = receive(receipt)
     objects = pickle.loads(contents)
     if len(objects) != len(object_list):
         raise ArgumentError(

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -43,6 +44,7 @@ class Connection:
         self._idle.set()
         self.exchanged: dict[str, int] = {}  # how many objects a group has exchanged
         self.kept: dict[str, list[int]] = {}  # which of them the coordination service still has from here
+        self.posted: dict[str, deque[Any]] = {}  # receives of a group that have no message yet, in order
         self._counts: dict[tuple[int, ...], int] = {}
         self._runs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         if world > 1:

@@ -51,6 +51,21 @@ for tag in (1, 2):
     dist.isend(tn.full((2,), float(tag)), other, tag=tag)
 dist.recv(y, other, tag=2)  # messages of one tag keep their order, those of different tags need not
 assert dist.recv(x, tag=1) == other and (x.tolist(), y.tolist()) == ([1.0, 1.0], [2.0, 2.0])
+dist.isend(tn.full((2,), 1.0), other)
+dist.isend(tn.full((2,), 2.0), other)
+first, second = dist.irecv(x, other), dist.irecv(y, other)
+assert second.wait() and first.wait()  # receives take messages in the order in which they are posted
+assert (x.tolist(), y.tolist()) == ([1.0, 1.0], [2.0, 2.0])
+groups = [dist.new_group([0, 1]) for _ in range(2)]
+for number, group in enumerate(groups):
+    dist.send(tn.full((2,), float(number)), other, group=group)
+dist.recv(y, other, group=groups[1])  # groups of the same processes have messages of their own
+dist.recv(x, other, group=groups[0])
+assert (x.tolist(), y.tolist()) == ([0.0, 0.0], [1.0, 1.0])
+names = [[name if rank == 0 else None] for name in "ab"]
+for place in (0, 1) if rank == 0 else (1, 0):  # and objects of their own
+    dist.broadcast_object_list(names[place], 0, group=groups[place])
+assert names == [["a"], ["b"]]
 dist.send(tn.ones(3), group_dst=other)
 try:
     dist.recv(x, other)

@@ -37,6 +37,11 @@ def test_it_is_where_pytorch_has_it():
 
     assert there is data
     assert DataLoader is data.DataLoader
+    from tenfold.utils.data.dataloader import DataLoader as loader
+    from tenfold.utils.data.distributed import DistributedSampler
+
+    assert loader is DataLoader and DistributedSampler is data.DistributedSampler
+    assert not hasattr(there.distributed, "distributed") and not hasattr(there.dataloader, "distributed")
     missing = {
         "Dataset", "IterableDataset", "TensorDataset", "StackDataset", "ConcatDataset", "ChainDataset",
         "Subset", "random_split", "Sampler", "SequentialSampler", "RandomSampler", "SubsetRandomSampler",

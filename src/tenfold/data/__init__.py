@@ -6,6 +6,7 @@ The names are those of `torch.utils.data`, and `tenfold.utils.data` is this modu
 from typing import Any
 
 from tenfold.base.errors import unknown_name
+from tenfold.data import dataloader, distributed
 from tenfold.data.collate import default_collate, default_convert
 from tenfold.data.dataset import (
     ChainDataset,
@@ -17,13 +18,10 @@ from tenfold.data.dataset import (
     TensorDataset,
     random_split,
 )
-from tenfold.data.loader import CallersIterator as _SingleProcessDataLoaderIter  # noqa: F401
+from tenfold.data.distributed import DistributedSampler
 from tenfold.data.loader import DataLoader
-from tenfold.data.loader import LoaderIterator as _BaseDataLoaderIter  # noqa: F401
-from tenfold.data.loader import WorkersIterator as _MultiProcessingDataLoaderIter  # noqa: F401
 from tenfold.data.sampler import (
     BatchSampler,
-    DistributedSampler,
     RandomSampler,
     Sampler,
     SequentialSampler,
@@ -49,17 +47,13 @@ __all__ = [
     "TensorDataset",
     "WeightedRandomSampler",
     "WorkerInfo",
+    "dataloader",
     "default_collate",
     "default_convert",
+    "distributed",
     "get_worker_info",
     "random_split",
 ]
-
-
-class _DatasetKind:
-    """How a data set is read: by index, or as it comes."""
-
-    Map, Iterable = 0, 1
 
 
 def __getattr__(name: str) -> Any:

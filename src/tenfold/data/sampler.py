@@ -10,7 +10,6 @@ import numpy as np
 
 from tenfold.base.errors import ArgumentError, constructor
 from tenfold.data import draws
-from tenfold.distributed.group import get_rank, get_world_size, is_initialized
 from tenfold.tensor import Tensor
 from tenfold.tensor.generators import Generator
 
@@ -60,7 +59,7 @@ class RandomSampler(Sampler[int]):
         self.data_source = data_source
         self.replacement = replacement
         self.generator = generator
-        self._num_samples = None if num_samples is None else _count(num_samples, "num_samples")
+        self._num_samples = None if num_samples is None else checked_count(num_samples, "num_samples")
 
     @property
     def num_samples(self) -> int:
@@ -115,7 +114,7 @@ class WeightedRandomSampler(Sampler[int]):
             raise ArgumentError(f"replacement is True or False, not {replacement!r}")
         given = weights.numpy(force=True) if isinstance(weights, Tensor) else weights
         self.weights = np.array(given, np.float64)
-        self.num_samples = _count(num_samples, "num_samples")
+        self.num_samples = checked_count(num_samples, "num_samples")
         self.replacement = replacement
         self.generator = generator
         if self.weights.ndim != 1:
@@ -139,60 +138,6 @@ class WeightedRandomSampler(Sampler[int]):
         return self.num_samples
 
 
-class DistributedSampler(Sampler[int]):
-    """Every `num_replicas`-th index, from `rank` on, of an order that all replicas share: for processes that
-    train on parts of a dataset, or workers that read it.
-
-    The order of each epoch is another, drawn from `seed` and what `set_epoch` was told. So that all have as
-    many, the order begins again at its end, or with `drop_last` ends early.
-    """
-
-    @constructor
-    def __init__(
-        self,
-        dataset: Any,
-        num_replicas: int | None = None,
-        rank: int | None = None,
-        shuffle: bool = True,
-        seed: int = 0,
-        drop_last: bool = False,
-    ):
-        if (num_replicas is None or rank is None) and not is_initialized():
-            raise ArgumentError(
-                "num_replicas and rank are not known to a program of one process",
-                help="give both, or call distributed.init_process_group() first",
-            )
-        num_replicas = get_world_size() if num_replicas is None else num_replicas
-        rank = get_rank() if rank is None else rank
-        self.dataset = dataset
-        self.num_replicas = _count(num_replicas, "num_replicas")
-        if not 0 <= rank < num_replicas:
-            raise ArgumentError(f"rank lies between 0 and {num_replicas - 1}, and is {rank}")
-        self.rank = rank
-        self.shuffle = shuffle
-        self.seed = seed
-        self.drop_last = drop_last
-        self.epoch = 0
-        self.num_samples = batches(len(dataset), num_replicas, drop_last)
-        self.total_size = self.num_samples * num_replicas
-
-    def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes next: its order is that of no other."""
-        self.epoch = epoch
-
-    def __iter__(self) -> Iterator[int]:
-        length = len(self.dataset)
-        if self.shuffle:
-            order = draws.permutation(length, (self.seed + self.epoch) % 2**64).tolist()
-        else:
-            order = list(range(length))
-        for place in range(self.rank, self.total_size, self.num_replicas):
-            yield order[place % length]
-
-    def __len__(self) -> int:
-        return self.num_samples
-
-
 class BatchSampler(Sampler[list[int]]):
     """Lists of `batch_size` indices of another sampler; the last may be shorter, or is dropped."""
 
@@ -201,7 +146,7 @@ class BatchSampler(Sampler[list[int]]):
         if not isinstance(drop_last, bool):
             raise ArgumentError(f"drop_last is True or False, not {drop_last!r}")
         self.sampler = sampler
-        self.batch_size = _count(batch_size, "batch_size")
+        self.batch_size = checked_count(batch_size, "batch_size")
         self.drop_last = drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -219,7 +164,7 @@ def batches(samples: int, batch_size: int, drop_last: bool) -> int:
     return samples // batch_size if drop_last else -(-samples // batch_size)
 
 
-def _count(number: Any, name: str) -> int:
+def checked_count(number: Any, name: str) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or number <= 0:
         raise ArgumentError(f"{name} is a positive int, not {number!r}")
     return number

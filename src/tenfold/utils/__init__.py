@@ -8,12 +8,11 @@ from tenfold.base.errors import unknown_name
 from tenfold.tensor.swapping import swap_tensors
 from tenfold.utils import _pytree, checkpoint, hooks
 
-# `import tenfold.utils.data` and `from tenfold.utils.data import DataLoader` find the one module there is; so
-# do `tenfold.utils.data.distributed.DistributedSampler` and the like.
+# `import tenfold.utils.data.distributed` and `from tenfold.utils.data import DataLoader` find the modules of
+# `tenfold.data`.
 sys.modules["tenfold.utils.data"] = data
-for _name in ("distributed", "dataloader"):
-    sys.modules[f"tenfold.utils.data.{_name}"] = data
-    setattr(data, _name, data)
+sys.modules["tenfold.utils.data.dataloader"] = data.dataloader
+sys.modules["tenfold.utils.data.distributed"] = data.distributed
 
 __all__ = ["_pytree", "checkpoint", "data", "hooks", "swap_tensors"]
 

@@ -128,7 +128,7 @@ __all__ = [
     "send",
     "send_object_list",
     "tensor",
-]  # fmt: skip
+]
 
 
 def is_available() -> bool:

@@ -136,7 +136,7 @@ def _entry(told: Any) -> Entry:
     for part in parts:
         if not len(shape) == len(part.start) == len(part.shape):
             raise ValueError(f"a part of rank {len(part.shape)} is in a tensor of rank {len(shape)}")
-        if any(start + size > all for start, size, all in zip(part.start, part.shape, shape)):
+        if any(start + size > extent for start, size, extent in zip(part.start, part.shape, shape)):
             raise ValueError("a part lies outside of its tensor")
     if told["dtype"] not in dtypes.BY_NAME:
         raise ValueError(f"{str(told['dtype'])[:40]!r} is no dtype")

@@ -10,6 +10,7 @@ what the open one has at its sizes, so a wrong guess is compiled in vain but nev
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from collections import OrderedDict
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tenfold.base.bounded import Bounded
 from tenfold.base.devices import Device
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.base.forking import forkable
@@ -158,7 +160,7 @@ class OpenTrace:
             [each for each in donated if each[0] not in open_leaves and each[1] not in self.extents]
         )
         self.loaded = executables.build_function(self.function, template.device, self.donated, None)
-        self.given: dict[int, Any] = {}  # sizes, as buffers on the device
+        self.given = Bounded(64)  # sizes, as buffers on the device
 
     def serves(self, numbers: Sequence[int]) -> list[int] | None:
         """The sizes of a program with these numbers, if this one computes the same."""
@@ -176,10 +178,8 @@ class OpenTrace:
         }
 
     def scalars(self, sizes: Sequence[int], device: Device) -> list[Any]:
-        for size in sizes:
-            if size not in self.given:
-                self.given[size] = xla.put(np.asarray(size, np.int32), device)
-        return [self.given[size] for size in sizes]
+        put = lambda size: xla.put(np.asarray(size, np.int32), device)
+        return [self.given.get(size, functools.partial(put, size)) for size in sizes]
 
     def cut(self, results: list[Any], sizes: Sequence[int]) -> list[Any]:
         """The results at their true sizes."""

@@ -3,11 +3,13 @@ are padded to the bounds and its results cut to their true sizes."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tenfold.base.bounded import Bounded
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.base.garbage import uncollected
 from tenfold.base.warning import warn
@@ -210,7 +212,7 @@ class OpenSpecialization(Specialization):
         }
         self.room = recorder.room
         self.counts = [i for i, (kind, _) in enumerate(plan.alone_targets) if kind == "count"]
-        self.given: dict[int, Any] = {}  # sizes, as buffers on the device
+        self.given = Bounded(64)  # sizes, as buffers on the device
         # Inputs that are full of one number, as numbers and as buffers at the bound.
         self.filled = dict(filled)
         self.full: dict[int, Any] = {}
@@ -285,11 +287,9 @@ class OpenSpecialization(Specialization):
         rest = [value for i, value in enumerate(values) if i not in padded]
         closed = iter(super()._buffers(rest, arguments))
         buffers = [padded[i] if i in padded else next(closed) for i in range(len(values))]
-        for size in self._sizes(arguments):
-            if size not in self.given:
-                self.given[size] = xla.put(np.asarray(size, np.int32), device)
-            buffers.append(self.given[size])
-        return buffers
+        put = lambda size: xla.put(np.asarray(size, np.int32), device)
+        sizes = self._sizes(arguments)
+        return [*buffers, *[self.given.get(size, functools.partial(put, size)) for size in sizes]]
 
     def _sizes(self, arguments: Sequence[Any]) -> list[int]:
         found = [0] * len(self.open.ranges)

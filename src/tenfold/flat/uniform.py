@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from tenfold.flat.data_ops import BroadcastInDim, Constant, Reshape, Reverse, Slice, Transpose
 from tenfold.flat.elementwise import Elementwise, OptimizationBarrier
 from tenfold.flat.ir import Function, Value
@@ -22,8 +24,9 @@ def multiplies_uniform(function: Function, given: Iterable[Value] = ()) -> bool:
         if isinstance(op, (DotGeneral, Convolution)):
             if any(operand in uniform for operand in op.operands[:2]):
                 return True
-        elif isinstance(op, Constant) and op.value.size and (op.value == op.value.flat[0]).all():
-            uniform.add(op.result)
+        elif isinstance(op, Constant) and isinstance(op.value, np.ndarray):  # else it follows from open sizes
+            if op.value.size and (op.value == op.value.flat[0]).all():
+                uniform.add(op.result)
         elif isinstance(op, KEEPING) and all(operand in uniform for operand in op.operands):
             uniform.update(op.results)
         elif isinstance(op, Case):

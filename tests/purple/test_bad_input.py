@@ -4,6 +4,7 @@ traceback.
 
 from __future__ import annotations
 
+import os
 import random
 
 import pytest
@@ -217,3 +218,18 @@ def test_any_expression_runs_or_fails_with_a_place(expression):
         session.run_text(f"(define x 1) (define (f . all) all) {expression}", "any.purple")
     except PurpleError as error:
         assert error.place.line == 1
+
+
+def test_files_that_include_themselves_are_refused(tmp_path):
+    (tmp_path / "one.purple").write_text('(include "two.purple")')
+    (tmp_path / "two.purple").write_text('(include "one.purple" "one.purple")')
+    with pytest.raises(PurpleError, match=r"over 1,000 files are included: does one include itself\?"):
+        with_deep_stack(lambda: expand_program('(include "one.purple")', str(tmp_path / "main.purple")))
+
+
+@pytest.mark.parametrize("form", ["(include {!r})", "(import {!r})"])
+def test_a_pipe_or_a_device_is_no_part_of_a_program(form, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (str(tmp_path / "pipe"), "/dev/zero"):
+        with pytest.raises(PurpleError, match="it is no regular file"):
+            expand_program(form.format(path).replace("'", '"'), "main.purple")

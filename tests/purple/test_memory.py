@@ -69,11 +69,11 @@ PROGRAMS = Path(__file__).parent / "programs"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "purple"
 # The share of releases that the compiler decides, in percent, when this was written. It may only rise.
 DECIDED = {
-    "interpreter": 79, "heap": 95, "nbody": 100, "words": 94, "generators": 73, "network": 81, "iris": 98,
+    "interpreter": 80, "heap": 95, "nbody": 100, "words": 94, "generators": 87, "network": 81, "iris": 98,
 }  # fmt: skip
 DECIDED_IN_EXAMPLES = {
-    "characters": 84, "digits_cnn": 82, "digits_mlp": 82, "iris": 86, "json": 84, "life": 86,
-    "little_learner": 84, "morse": 91, "seeds": 90, "training": 79, "xor": 81,
+    "characters": 84, "digits_cnn": 83, "digits_mlp": 82, "iris": 86, "json": 84, "life": 86,
+    "little_learner": 84, "morse": 91, "seeds": 90, "training": 81, "xor": 82,
 }  # fmt: skip
 FLOORS = {PROGRAMS / f"{name}.purple": floor for name, floor in DECIDED.items()} | {
     EXAMPLES / f"{name}.purple": floor for name, floor in DECIDED_IN_EXAMPLES.items()
@@ -84,6 +84,18 @@ FLOORS = {PROGRAMS / f"{name}.purple": floor for name, floor in DECIDED.items()}
 def test_the_compiler_decides_at_least_so_many_releases(path):
     module = deep(lambda: analysed(expand_program(path.read_text(), path.name)))
     assert 100 * releases(module).decided >= FLOORS[path]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(define xs (map (lambda (i) (* i 2)) (iota 3))) (for-each print xs) (print (length xs))",
+        "(let* ((v (vector (list 1) 2)) (unused (vector-ref v 0))) (print 3))",
+    ],
+    ids=["a list made by a loop and walked by another", "a value that is not used"],
+)
+def test_what_another_holds_meanwhile_is_only_looked_at(text):
+    assert not releases(deep(lambda: analysed(expand_program(text, FILE)))).counted
 
 
 def test_several_programs_are_compared_in_a_table():

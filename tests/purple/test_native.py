@@ -15,6 +15,10 @@ from tenfold.purple.interpret import Session, expand_program
 from tests.purple.compiled import FILE, build, compiled, interpreted, run
 
 PROGRAMS = {
+    "what is compared with itself": """
+(define (same x) (let ((s (if (> x 1) 'left 'right))) (list (eq? s s) (equal? s s) (= x x) (< x x))))
+(print (same 3) (same 0))
+""",
     "arithmetic": """
       (print (+) (+ 1) (+ 1 2 3) (- 5) (- 1 2 3) (* 2 3.5) (/ 1 2) (/ 6 3) (/ 2) (quotient -7 2) (% -7 2)
       (modulo -7 2))

@@ -1,10 +1,16 @@
 """Tensors in compiled programs: printed, placed, loaded from files and called as the interpreter does."""
 
+import contextlib
+import io
+import subprocess
+
 import torch
 
+from tenfold.purple.build import build as build_file
 from tenfold.purple.emit_c import compile_program
-from tenfold.purple.interpret import expand_program
-from tests.purple.compiled import FILE, compiled, interpreted
+from tenfold.purple.interpret import Session, expand_program
+from tests.capi.bridge import built as libtenfold
+from tests.purple.compiled import FILE, compiled, interpreted, run
 
 
 def test_tensors_print_alike_both_ways(tmp_path):
@@ -62,6 +68,19 @@ def test_a_device_holds_inside_its_form_only(tmp_path):
     assert compiled(text, tmp_path) == interpreted(text)
 
 
+def test_a_device_is_named_by_a_string_or_a_keyword(tmp_path):
+    text = """
+      (define (told e) (list (error-kind e) (error-message e)))
+      (define (place) :cpu)
+      (define here (if (cuda-available?) :cuda :cpu))
+      (print (cuda-available?) (with-device here (tensor-device (tensor-ones 2))))
+      (print (with-device (place) (tensor-ones 1)))
+      (print (tensor-ones 2 :device :cpu) (tensor '(1 2) :device :cpu) (tensor-to (tensor-ones 2) :cpu))
+      (print (try (with-device "cuda:99" (tensor-ones 1)) told) (try (with-device :nowhere 1) error-kind))
+      (print (try (tensor-to (tensor-ones 1) :nosuch) told) (try (with-device 'cpu 1) told))"""
+    assert compiled(text, tmp_path) == interpreted(text)
+
+
 OPERATORS = """
 (define (f x y)
   (list (tensor-sum x) (tensor-add x 2) (tensor-add x y :alpha 0.5) (tensor-softmax x 0) (tensor-max x)
@@ -110,4 +129,61 @@ def test_operators_refuse_the_same_arguments_both_ways(tmp_path):
       (kind (tensor-mse-loss x x :reduction :nope)) (kind (tensor-softmax x 5)) (kind (tensor-add x car))
       (kind (tensor-mul! #f 2)) (kind (tensor-mul! :self 1 :other 2)) (kind (tensor-relu 5))
       (kind (tensor-mul 5 2))"""
+    assert compiled(text, tmp_path) == interpreted(text)
+
+
+CELLS = """
+#include <tenfold.h>
+
+tn_tensor *squared(const tn_tensor *x) { return tn_mul(x, x); }
+int rows(const tn_tensor *x) { return (int)tn_tensor_size(x, 0); }
+int double_it(tn_tensor *x) { return tn_mul_Scalar_(x, tn_int(2)); }
+double let_go(tn_tensor *x) { double n = (double)tn_tensor_numel(x); tn_free(x); return n; }
+tn_tensor *product(const tn_tensor *x, const tn_tensor *y) { return tn_mm(x, y); }
+"""
+CELLS_USED = """
+(ffi-declare squared (tensor) tensor :library "./lib/cells.so")
+(ffi-declare rows (tensor) int32 :library "./lib/cells.so")
+(ffi-declare double-it (tensor) int32 :library "./lib/cells.so")
+(ffi-declare let-go ((own tensor)) float :library "./lib/cells.so")
+(ffi-declare product (tensor tensor) tensor :library "./lib/cells.so")
+(ffi-declare relu (tensor) tensor :symbol "tn_relu")
+(ffi-declare same (tensor) (own tensor) :symbol "tn_tensor_share")
+(define x (tensor '(1.0 -2.0 3.0) :requires-grad #t))
+(define y (tensor-sum (relu (squared x))))
+(backward y)
+(print (rows x) (tensor-item y) (tensor-grad x) (no-grad (squared x)))
+(define z (tensor '((1 2) (3 4))))
+(define view (tensor-ref z 0))
+(print (double-it z) z view (let-go z) (product z z) (same (tensor 2.5)))
+(define (told e) (list (error-kind e) (error-message e)))
+(print (try (product z x) told) (try (squared "x") told) (try (double-it x) error-kind))
+"""
+
+
+def test_foreign_functions_compute_with_tensors_both_ways(tmp_path, monkeypatch):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "cells.c").write_text(CELLS)
+    library = tmp_path / "lib" / "cells.so"
+    flags = [*libtenfold().compile_flags, "-shared", "-fPIC", "-Wl,-soname,cells.so"]
+    subprocess.run(["cc", str(tmp_path / "cells.c"), *flags, "-o", str(library)], check=True)
+    source, program = tmp_path / "program.purple", tmp_path / "program"
+    source.write_text(CELLS_USED)
+    build_file(str(source), str(program))
+    monkeypatch.chdir("/")  # the library is found from everywhere
+    done = run(str(program))
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        Session().run_text(CELLS_USED, str(source))
+    assert (done.stderr, done.stdout) == ("", printed.getvalue())
+    assert done.stdout.startswith("3 14.0 tensor([ 2., -4.,  6.]) tensor([1., 4., 9.])\n0 ")
+
+
+def test_gradients_flow_through_a_torchscript_file_both_ways(tmp_path):
+    torch.jit.script(torch.nn.Softsign()).save(str(tmp_path / "softsign.pt"))
+    text = f"""
+      (define f (jit-load "{tmp_path}/softsign.pt"))
+      (define x (tensor '(1.0 -3.0) :requires-grad #t))
+      (backward (tensor-sum (f (* x 2))))
+      (print (tensor-grad x))"""
     assert compiled(text, tmp_path) == interpreted(text)

@@ -374,3 +374,16 @@ def test_the_planned_expressions_run(value):
 def test_an_optimizer_step_without_a_model_says_so(failure):
     assert failure("(optimizer-step)").message == "optimizer-step: no model has been run yet"
     assert failure("(sgd (relu))").message == 'this optimizer has no parameters to change: "sgd"'
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    {
+        "(asgd m :lr -1)": "asgd: :lr must not be negative, got -1",
+        "(sgd m :momentum -0.5)": "sgd: :momentum must not be negative, got -0.5",
+        "(adam m :beta2 1)": "adam: :beta2 must be at least 0 and below 1, got 1",
+        "(rmsprop m :weight-decay -1)": "rmsprop: :weight-decay must not be negative, got -1",
+    }.items(),
+)
+def test_optimizers_refuse_settings_out_of_range(call, message, failure):
+    assert failure(f"(define m (linear 2 2)) {call}").message.startswith(message)

@@ -38,6 +38,14 @@ def test_a_procedure_that_is_known_where_it_is_called_needs_no_closure(text):
     assert not operations(module, ir.MakeClosure)
 
 
+def test_a_closure_calls_the_procedures_its_maker_was_given_directly():
+    text = "(define (compose f g) (lambda (x) (f (g x)))) (define h (compose car cdr)) (print h (h '(1 2)))"
+    closure = next(f for f in analysis(text).functions if f.name == "lambda")
+    calls = [s.op for s in ir.statements(closure.body) if isinstance(s, ir.Let)]
+    assert [op.name for op in calls if isinstance(op, ir.Prim)] == ["cdr", "car"]
+    assert not any(isinstance(op, ir.CallClosure) for op in calls)
+
+
 def test_what_is_not_called_any_more_is_left_out():
     module = analysis("(print (map (lambda (x) x) (list 1)))")
     assert not [f.name for f in module.functions if "map" in f.name]

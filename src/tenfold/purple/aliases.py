@@ -27,8 +27,8 @@ def lent_by_owned(
             others |= {statement.var, statement.ok}
         elif isinstance(statement, ir.TailCall):  # which nothing can be released after
             others.update(arg for arg in statement.args if isinstance(arg, Variable))
-    outside = _outside_loops(function.body) - set(function.all_params)
-    owners = {var for var in outside if len(definitions[var]) == 1} | _settled(function, definitions)
+    once = _defined_once(function.body, frozenset())[0] - set(function.all_params)
+    owners = {var for var in once if len(definitions[var]) == 1} | _settled(function, definitions)
     owners = {var for var in owners if var.is_managed and var not in lent}
     needed = live_after_calls(function)
 
@@ -107,12 +107,26 @@ def _roots(
     return roots
 
 
-def _outside_loops(block: Block) -> set[Variable]:
-    """The variables that are defined in no loop."""
+def _defined_once(block: Block, labels: frozenset[str]) -> tuple[set[Variable], frozenset[str]]:
+    """The variables whose definitions in a block no loop around it runs again, such as those made on the way
+    out of one; and the labels of the loops that may go on after the block starts. `labels`: of those that
+    may go on after it ends."""
     found: set[Variable] = set()
-    for each in block:
-        if isinstance(each, Let):
-            found.add(each.var)
-        elif isinstance(each, ir.If):
-            found |= _outside_loops(each.then) | _outside_loops(each.otherwise)
-    return found
+    for each in reversed(block):
+        match each:
+            case Let() if not labels:
+                found.add(each.var)
+            case ir.If():
+                then, after_then = _defined_once(each.then, labels)
+                otherwise, after_otherwise = _defined_once(each.otherwise, labels)
+                found |= then | otherwise
+                labels = after_then | after_otherwise
+            case ir.Loop():
+                inside, labels = _defined_once(each.body, labels)
+                found |= inside
+                labels -= {each.label}
+            case ir.Continue():
+                labels = frozenset((each.label,))
+            case ir.Return() | ir.TailCall() | ir.TailClosure():
+                labels = frozenset()
+    return found, labels

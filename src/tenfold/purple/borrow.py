@@ -17,7 +17,7 @@ from tenfold.purple.cells import rebuilt
 from tenfold.purple.freshness import Freshness
 from tenfold.purple.ir import Atom, Function, Let, Variable
 from tenfold.purple.lenders import find_lenders
-from tenfold.purple.liveness import live_after_calls
+from tenfold.purple.liveness import LiveAfter, live_after_calls
 from tenfold.purple.outlived import names_of_params, outlived, tensor_makers, walked
 from tenfold.purple.usage import uses_tensors
 
@@ -32,21 +32,11 @@ def borrow(module: ir.Module) -> None:
     eager |= _handed_on(functions, eager)
     writing = effects.writers(module)
     _give_up_tail_calls(functions)
-    freshness = Freshness(functions)
-    lists = {param for function in functions for param in _taken_apart(function)}
-    changed = True
-    while changed:
-        lent = {id(each): _lendable(module, each, writing[id(each)]) for each in functions}
-        owned, sharing = _passed(
-            functions, lent, lambda arg, param: param not in lists or freshness.is_fresh(arg)
-        )
-        refused = {param for param in owned if param.borrowed and param in eager}
-        for function in functions:
-            refused |= _unborrowable(module, function, lent[id(function)], writing[id(function)], sharing)
-        for param in refused:
-            param.borrowed = False
-        changed = bool(refused)
-    lent = find_lenders(module, lambda function: _lendable(module, function, writing[id(function)]))
+    live = {id(function): live_after_calls(function) for function in functions}
+    freshness = Freshness(functions, live)
+    lent = _settle(module, functions, writing, live, eager, freshness)
+    lendable = lambda function: _lendable(module, function, writing[id(function)])
+    find_lenders(module, lendable, lent)
     number = max((var.number for function in functions for var in _all(function)), default=0)
     for function in functions:
         for var in lent[id(function)]:
@@ -55,6 +45,57 @@ def borrow(module: ir.Module) -> None:
         for var, owner in aliases.items():
             var.lender = owner
         number = Shares(number, function.lends is not None).block(function.body)
+
+
+def _settle(
+    module: ir.Module,
+    functions: list[Function],
+    writing: effects.Writing,
+    live: dict[int, LiveAfter],
+    eager: set[Variable],
+    freshness: Freshness,
+) -> dict[int, set[Variable]]:
+    """Give up the borrowing of parameters that some function must own; by function, the variables that are
+    lent then. Only functions that a change may concern are looked at again."""
+    owners = {param: function for function in functions for param in function.all_params}
+    callers = _callers(functions)
+    lists = {param for function in functions for param in _taken_apart(function)}
+    reusable = {param for function in functions for param in rebuilt(function)}
+    looked_into = {id(function): _looked_into(function) for function in functions}
+
+    def frees(arg: Variable, param: Variable) -> bool:
+        if param not in lists or freshness.is_fresh(arg):
+            return True
+        return param in reusable and arg in freshness.made
+
+    lent = {id(each): _lendable(module, each, writing[id(each)]) for each in functions}
+    concerned = set(functions)
+    before: set[Variable] = set()
+    while concerned:
+        owned, sharing = _passed(functions, lent, live, frees)
+        refused = {param for param in owned if param.borrowed and param in eager}
+        concerned |= {owners[param] for param in sharing ^ before}
+        for function in concerned:
+            key = id(function)
+            refused |= _unborrowable(module, function, lent[key], writing[key], sharing, looked_into[key])
+        for param in refused:
+            param.borrowed = False
+        changed = {owners[param] for param in refused}
+        for function in changed:
+            lent[id(function)] = _lendable(module, function, writing[id(function)])
+        concerned = changed | {caller for function in changed for caller in callers[id(function)]}
+        before = sharing
+    return lent
+
+
+def _callers(functions: list[Function]) -> dict[int, set[Function]]:
+    found: dict[int, set[Function]] = {id(function): set() for function in functions}
+    for function in functions:
+        for statement in ir.statements(function.body):
+            called = effects.passes(statement)
+            if called is not None:
+                found[id(called[0])].add(function)
+    return found
 
 
 def _handed_on(functions: list[Function], eager: set[Variable]) -> set[Variable]:
@@ -194,19 +235,19 @@ def _taken_apart(function: Function) -> set[Variable]:
 def _passed(
     functions: list[Function],
     lent: dict[int, set[Variable]],
+    live: dict[int, LiveAfter],
     frees: Callable[[Variable, Variable], bool],
 ) -> tuple[set[Variable], set[Variable]]:
-    """The parameters that some caller passes what it owns and needs no more, where it `frees` something to
-    own them; and those that callers only
-    pass constants, or what they look at or go on needing, and so do the callers of those that pass on a
-    parameter of theirs: to own them would free nothing earlier."""
+    """Two sets of parameters. Some caller passes the first what it owns and needs no more, and owning it
+    `frees` something earlier. Callers pass the second constants, or what they borrow or still need; so do
+    the callers of functions that pass a parameter on: owning it would free nothing earlier."""
     owned: set[Variable] = set()
     looked_at: set[Variable] = set()
     passed_on: list[tuple[Variable, Variable]] = []  # a borrowed parameter, and whose argument it becomes
     for function in functions:
         borrowed = {param for param in function.all_params if param.borrowed}
         looks, names = lent[id(function)] | borrowed, names_of_params(function, borrowed)
-        needed = live_after_calls(function)
+        needed = live[id(function)]
         for statement in ir.statements(function.body):
             called = effects.passes(statement)
             for param, arg in zip(called[0].all_params, called[1]) if called is not None else ():
@@ -320,12 +361,16 @@ def _taken(each: ir.Statement, looked_into: set[Variable]) -> list[Variable]:
 
 
 def _unborrowable(
-    module: ir.Module, function: Function, lent: set[Variable], writes: frozenset[str], sharing: set[Variable]
+    module: ir.Module,
+    function: Function,
+    lent: set[Variable],
+    writes: frozenset[str],
+    sharing: set[Variable],
+    looked_into: set[Variable],
 ) -> set[Variable]:
     """Borrowed parameters that must be owned after all: this function's own, or those of whom it calls.
     `sharing`: those whose callers only look at what they pass; they may share it."""
     found: set[Variable] = set()
-    looked_into = _looked_into(function)
     held = lent | {param for param in function.all_params if param.borrowed}
     for statement in ir.statements(function.body):
         if (

@@ -102,7 +102,8 @@ def build_program(
     with tempfile.TemporaryDirectory() as folder:
         own = program_objects(units, compiler, flags, folder, program.file)
         links = libtenfold.link_flags_for(rpath) if libtenfold else []
-        links += [link_flag(library) for library in libraries(program)]
+        for library in libraries(program):
+            links += [link_flag(library), *run_path(library)]
         command = [compiler, *flags, *own, *objects, "-o", output, *links, "-lm", "-lpthread"]
         try:
             run(command, program.file)
@@ -153,6 +154,11 @@ def link_flag(library: str) -> str:
     if "/" in library:
         return library
     return f"-l:{library}" if ".so" in library else f"-l{library}"
+
+
+def run_path(library: str) -> list[str]:
+    """Where the program looks for a library that is named by its path, when it runs."""
+    return [f"-Wl,-rpath,{Path(library).resolve().parent}"] if "/" in library else []
 
 
 def find_compiler() -> str:

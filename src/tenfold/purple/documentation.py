@@ -86,7 +86,7 @@ def describe(name: str, expander: Expander) -> Entry | None:
     row = names.row_of(name)
     if row is not None:
         rows, inplace = row
-        doc = next((each.doc for each in rows if each.doc), "").partition("\n")[0]
+        doc = next((each.doc for each in rows if each.doc), "")
         return Entry(rows[0].text, " ".join(["In place.", doc]).strip() if inplace else doc)
     return None
 

@@ -15,7 +15,7 @@ from tenfold.purple.natives import Form, accepts
 from tenfold.purple.usage import is_about_tensors
 from tenfold.purple.values import Keyword
 
-COMPARISONS = ("<", ">", "<=", ">=", "=", "eq?", "eqv?")
+COMPARISONS = ("<", ">", "<=", ">=", "=", "eq?", "eqv?", "equal?")
 
 
 class Operations(Writer):
@@ -165,7 +165,7 @@ class Operations(Writer):
         args = [self.atom(a, rep, owned=o) for a, rep, o in zip(op.args, form.args, op.owned())]
         if each.var.lender is not None:
             form = Form(PARTS[op.name], form.args, VALUE, "zero")
-        if op.name in COMPARISONS and not form.fails and form.args[1] != VALUE and args[0] == args[1]:
+        if op.name in COMPARISONS and "(" not in form.c and args[0] == args[1]:
             args[1] = f"pu_same_{form.args[1]}({args[1]})"  # compilers warn of what is compared with itself
         if form.fails == "status":
             result = self.name(each.var)

@@ -24,7 +24,7 @@ from tenfold.purple.expressions import Expressions, defined_name, is_private
 from tenfold.purple.forms import FORMS, is_sequence
 from tenfold.purple.libraries import REWRITTEN
 from tenfold.purple.procedural import Evaluate
-from tenfold.purple.reader import Datum, Name, Sequence, read, read_source
+from tenfold.purple.reader import Datum, Name, Sequence, read, read_named
 from tenfold.purple.scope import (
     GlobalName,
     PreludeName,
@@ -73,6 +73,7 @@ class Expander(Expressions):
     def __init__(self, evaluate: Evaluate, late: bool = False):
         super().__init__(evaluate, late)
         self.sources: dict[str, str] = {}
+        self.included = 0  # files, each time that one is
         self.base = Scope(None)
         self.base.bindings.update(
             {name: Special(name) for name in (*FORMS, *TOP_LEVEL, *DEFINITIONS, *REWRITTEN)}
@@ -260,12 +261,7 @@ class Expander(Expressions):
             if any(path == each for each, _ in self.loading):
                 raise PurpleError(f"{path} imports itself, by way of others", "syntax", place)
             return known
-        try:
-            text = read_source(path)
-        except PurpleError as error:
-            if error.place.line:
-                raise
-            raise PurpleError(error.message, "file", place) from None
+        text = read_named(path, place)
         module = self.modules[path] = self.new_module(Path(path).stem, path)
         self.sources[path] = text
         self.loading.append((path, place))

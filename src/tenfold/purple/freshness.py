@@ -5,26 +5,27 @@ from __future__ import annotations
 
 from tenfold.purple import effects, ir
 from tenfold.purple.ir import Atom, Function, Let, Variable
-from tenfold.purple.liveness import live_after_calls
+from tenfold.purple.liveness import LiveAfter
 
 
 class Freshness:
     """A fixpoint from above: every value is fresh until it is found to be held by something else."""
 
-    def __init__(self, functions: list[Function]):
+    def __init__(self, functions: list[Function], live: dict[int, LiveAfter]):
         self.held: set[Variable] = set()
         self.held_results: set[int] = set()  # of the functions with these ids
         for function in functions:
             if function.escapes:
                 self.held.update(function.params)
             self.held.update(function.captured)
-            self.held |= _shared(function)
+            self.held |= _shared(function, live[id(function)])
         changed = True
         while changed:
             before = len(self.held) + len(self.held_results)
             for function in functions:
                 self.look_at(function)
             changed = len(self.held) + len(self.held_results) > before
+        self.made = _made(functions)  # results of functions that make them on some path
 
     def is_fresh(self, atom: Atom) -> bool:
         if isinstance(atom, Variable):
@@ -62,9 +63,29 @@ class Freshness:
         return isinstance(op, ir.Convert | ir.MakeRecord | ir.MakeClosure)
 
 
-def _shared(function: Function) -> set[Variable]:
+def _made(functions: list[Function]) -> set[Variable]:
+    """The variables that hold what a function called makes on some of its paths, if not on all."""
+    found: set[Variable] = set()
+    makers = {id(function) for function in functions if function.has_hole}
+    before = -1
+    while len(found) + len(makers) > before:
+        before = len(found) + len(makers)
+        for function in functions:
+            for statement in ir.statements(function.body):
+                match statement:
+                    case Let(op=ir.CallKnown(function=callee)) if id(callee) in makers:
+                        found.add(statement.var)
+                    case Let(op=ir.Prim(name="cons" | "list")):
+                        found.add(statement.var)
+                    case ir.Return(value=Variable() as value) if value in found:
+                        makers.add(id(function))
+                    case ir.TailCall(function=callee) if id(callee) in makers:
+                        makers.add(id(function))
+    return found
+
+
+def _shared(function: Function, needed: LiveAfter) -> set[Variable]:
     """The variables whose value something takes over, or may keep, while the function goes on using it."""
-    needed = live_after_calls(function)
     found: set[Atom] = set()
     for statement in ir.statements(function.body):
         if isinstance(statement, Let):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import tenfold
+from tenfold.base import source
 from tenfold.base.errors import TenfoldError, did_you_mean
 from tenfold.purple import core, messages, names
 from tenfold.purple.core import LIBRARY, NOWHERE, UNSEEN, Form, Place
@@ -28,8 +29,9 @@ from tenfold.purple.prims import foreign
 from tenfold.purple.prims.control import spread, want_procedure
 from tenfold.purple.prims.records import RecordType, get_field, is_record, make_record, set_field
 from tenfold.purple.prims.refused import told
-from tenfold.purple.prims.registry import REGISTRY, want_string
+from tenfold.purple.prims.registry import REGISTRY
 from tenfold.purple.prims.rows import row_function
+from tenfold.purple.prims.tensors import want_device
 from tenfold.purple.prims.truth import is_true
 from tenfold.purple.printing import brief
 from tenfold.purple.python_ast import Unit
@@ -41,6 +43,8 @@ from tenfold.tensor import Tensor
 STACK_KEPT = 200
 CATCHABLE = (TenfoldError, TypeError, NameError, RecursionError, MemoryError)
 Result = TypeVar("Result")
+for file in UNSEEN:  # an op that the library records belongs to the line that called the library
+    source.internal(file)
 
 
 class Tail:
@@ -408,7 +412,10 @@ def within(kind: str, argument: Any = None) -> Iterator[None]:
     """The effect of `with-device`, `with-grad` and `no-grad` on what runs inside."""
     if kind == "device":
         before = tenfold.get_default_device()
-        tenfold.set_default_device(want_string("with-device", argument))
+        device = tenfold.device(want_device("with-device", argument))
+        if device.type == "cuda" and tenfold.cuda.device_count() <= (device.index or 0):
+            raise PurpleError(f'with-device: there is no device "{device}" here', "tensor")
+        tenfold.set_default_device(device)
         try:
             yield
         finally:

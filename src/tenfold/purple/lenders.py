@@ -15,11 +15,10 @@ Lent: TypeAlias = dict[int, set[Variable]]
 Part: TypeAlias = tuple[int, frozenset[str]]
 
 
-def find_lenders(module: ir.Module, lendable: Callable[[Function], set[Variable]]) -> Lent:
-    """Mark the functions that lend their results; by the ids of functions, the variables that are lent to
-    them then. `lendable` gives those of one function."""
+def find_lenders(module: ir.Module, lendable: Callable[[Function], set[Variable]], lent: Lent) -> None:
+    """Mark the functions that lend their results, and note in `lent` which variables are lent to their
+    callers then. `lendable` gives those of one function."""
     functions = [*module.functions, module.main]
-    lent = {id(function): lendable(function) for function in functions}
     refused = {id(f) for f in functions if f.escapes or f.bounces or f.has_hole or f.rep != ir.VALUE}
     refused.add(id(module.main))
     for function in functions:
@@ -30,18 +29,23 @@ def find_lenders(module: ir.Module, lendable: Callable[[Function], set[Variable]
                 case Let(op=ir.CallWithin() as op):
                     refused.add(id(op.function))
     number = max((var.number for f in functions for var in _variables(f)), default=0)
-    changed = True
-    while changed:
-        changed = False
-        for function in functions:
+    waiting = functions
+    while waiting:
+        lenders = set()
+        for function in waiting:
             if function.lends is None and id(function) not in refused:
                 function.lends = _lends(function, lent[id(function)])
-                changed |= function.lends is not None
-        if changed:
-            for function in functions:
-                number = _plain_calls(function, function.body, number)
-                lent[id(function)] = lendable(function)
-    return lent
+                if function.lends is not None:
+                    lenders.add(id(function))
+        waiting = [function for function in functions if lenders and _calls(function, lenders)]
+        for function in waiting:
+            number = _plain_calls(function, function.body, number)
+            lent[id(function)] = lendable(function)
+
+
+def _calls(function: Function, lenders: set[int]) -> bool:
+    called = map(effects.passes, ir.statements(function.body))
+    return any(each is not None and id(each[0]) in lenders for each in called)
 
 
 def _variables(function: Function) -> list[Variable]:

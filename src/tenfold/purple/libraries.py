@@ -15,7 +15,7 @@ from tenfold.purple import names
 from tenfold.purple.core import Place
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.forms import USAGES
-from tenfold.purple.reader import Datum, Name, Sequence, read, read_source
+from tenfold.purple.reader import Datum, Name, Sequence, read, read_named
 from tenfold.purple.scope import Alias, PrimitiveName, Scope
 from tenfold.purple.syntax import is_name, list_items
 
@@ -28,6 +28,7 @@ PARTS = (
 )
 STANDARD = tuple(("scheme", name) for name in PARTS.split())
 FEATURES = ("r7rs", "purple", "full-unicode", "ieee-float", "exact-closed", "ratios")
+MOST_INCLUDED = 1000  # files, in a program
 MODIFIERS = ("only", "except", "prefix", "rename")
 USAGES["define-library"] = "(define-library (NAME …) (export NAME …) (import SET …) (begin FORM …) …)"
 USAGES["cond-expand"] = "(cond-expand (REQUIREMENT FORM …) … [(else FORM …)])"
@@ -178,11 +179,12 @@ def _include(expander: Any, datum: Sequence, scope: Scope, folds: bool = False) 
             name = "include-ci" if folds else "include"
             raise PurpleError(f"{name} is written {USAGES[name]}", "syntax", each.place)
         path = os.path.normpath(os.path.join(os.path.dirname(scope.module.file), each.value))
-        try:
-            text = read_source(path)
-        except PurpleError as error:
-            raise error if error.place.line else PurpleError(error.message, "file", each.place) from None
-        expander.sources[path] = text
+        expander.included += 1
+        if expander.included > MOST_INCLUDED:
+            raise PurpleError(
+                f"over {MOST_INCLUDED:,} files are included: does one include itself?", "syntax", each.place
+            )
+        text = expander.sources[path] = read_named(path, each.place)
         data += read(text, path, folds)
     return data
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from tenfold.purple import ir
 from tenfold.purple.ir import Atom, Block, Function, Let, Variable
 
-Live = frozenset[Variable]
+Live: TypeAlias = frozenset[Variable]
+LiveAfter: TypeAlias = dict[int, Live]  # by the ids of statements
 
 
-def live_after_calls(function: Function) -> dict[int, Live]:
+def live_after_calls(function: Function) -> LiveAfter:
     """By the ids of the statements that call: the variables that are read afterwards on some path."""
     liveness = Liveness()
     liveness.block(function.body, frozenset())
@@ -19,7 +22,7 @@ class Liveness:
     """One function, read backwards."""
 
     def __init__(self) -> None:
-        self.after: dict[int, Live] = {}
+        self.after: LiveAfter = {}
         self.headers: dict[str, Live] = {}
 
     def block(self, block: Block, live: Live) -> Live:

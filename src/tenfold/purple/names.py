@@ -293,6 +293,7 @@ FAMILIES = {
 (detach tensor) -> tensor : The same numbers, outside of gradients.
 (clear-grad! tensor) -> void : Forgets the gradient that backward left.
 (evaluate! any) -> any : Computes a tensor, or a list of them, now rather than when it is needed; gives it.
+(cuda-available?) -> bool : Whether tensors can be on a CUDA device here.
 (live-tensors) -> int : How many tensors the program holds (compiled programs; -1 when interpreted).
 """,
     "random numbers": """

@@ -27,6 +27,8 @@ class Form(NamedTuple):
 
 def choose(name: str, types: Sequence[str], result: str) -> Form:
     """The form that operands of these types allow, and a result of that type."""
+    if name in ("eq?", "eqv?", "equal?") and any(each in IDENTICAL for each in types):
+        return Form("{0} == {1}", (VALUE, VALUE), BOOL, "")
     mixed = MIXED.get((name, tuple(types)))
     if mixed is not None and (mixed.result == BOOL or result == "integer"):
         return mixed
@@ -73,6 +75,8 @@ WIDENING: dict[tuple[str, tuple[str, ...]], Form] = {
     ("*", (INT, INT)): Form("pu_wide_multiply({0}, {1})", (INT, INT), VALUE, ""),
     ("-", (INT,)): Form("pu_wide_subtract(0, {0})", (INT,), VALUE, ""),
 }
+# Types whose values are equal only to themselves.
+IDENTICAL = ("symbol", "keyword", "bool", "char", "nil", "void")
 # What 64 bits may not hold, unless the result is known to be one that they do.
 GROWING = ("+", "-", "*", "quotient")
 INTEGERS = ("int", "integer")
@@ -144,6 +148,9 @@ def returns_truth(name: str) -> bool:
 BINARY = ("+", "-", "*", "/", "=", "<", ">", "<=", ">=", "min", "max", "string=?", "string<?")
 
 
+SHORT_LISTS = {1: "pu_cons({0}, PU_NIL)", 2: "pu_list2({0}, {1})", 3: "pu_list3({0}, {1}, {2})"}
+
+
 def general(name: str, count: int) -> Form:
     """The form that takes any Values. Missing optional arguments are PU_ABSENT; those of a rest go in an
     array."""
@@ -152,6 +159,8 @@ def general(name: str, count: int) -> Form:
     each = [f"{{{i}}}" for i in range(count)]
     if name == "cons":
         return Form("pu_cons({0}, {1})", values, VALUE, "")
+    if name == "list" and count in SHORT_LISTS:
+        return Form(SHORT_LISTS[count], values, VALUE, "")
     if name in BINARY and count == 2:
         return Form(f"{c_name(name)}({{0}}, {{1}})", values, VALUE, "zero")
     fails = "" if name in NEVER_FAIL or returns_truth(name) else "zero"

@@ -109,8 +109,6 @@ class Ownership:
         raise TypeError(each)
 
     def let(self, each: Let, live: Live, out: Block) -> Live:
-        if each.var.is_managed and each.var not in live:
-            out.append(Drop(each.var, "never used", each.place))
         after = live - {each.var}
         is_lent = each.var.lender is not None or each.var.borrowed
         looks = is_lent and not isinstance(each.op, ir.CallKnown)
@@ -119,6 +117,8 @@ class Ownership:
         dying = borrowed - after
         drops = self.drops(dying, f"last used at line {each.place.line}", each.place)
         out.extend(reversed(drops))
+        if each.var.is_managed and each.var not in live:  # before its operands: it may be lent by one
+            out.append(Drop(each.var, "never used", each.place))
         made = Let(each.var, each.op, each.place, ordered(after | borrowed))
         out.append(made)
         taken = self.take(each.op.args, owned, after | borrowed, out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -117,6 +118,16 @@ def read_source(path: str) -> str:
         byte = raw[error.start]
         place = Place(path, line, column, len(before), len(before) + 1)
         raise PurpleError(f"byte 0x{byte:02x} is not valid UTF-8", "read", place) from None
+
+
+def read_named(path: str, place: Place) -> str:
+    """The text of a file that a program names at this place: no pipe or device, which may never end."""
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise PurpleError(f"cannot read {path}: it is no regular file", "file", place)
+    try:
+        return read_source(path)
+    except PurpleError as error:
+        raise error if error.place.line else PurpleError(error.message, "file", place) from None
 
 
 def read(text: str, file: str = "<text>", folds: bool = False) -> list[Datum]:

@@ -70,7 +70,9 @@ def functional_parameters(lambdas: dict[str, Lambda]) -> dict[str, set[int]]:
     while changed:
         changed = False
         for name, indices in found.items():
-            calls = set() if _gives_closures(lambdas[name], found) else _called(lambdas[name], found)
+            # The library's copy would stand where it is called, though what it gives fails elsewhere.
+            late = name.startswith("prelude::") and _gives_closures(lambdas[name], found)
+            calls = set() if late else _called(lambdas[name], found)
             for i in list(indices):
                 if lambdas[name].params[i] not in calls:
                     indices.discard(i)

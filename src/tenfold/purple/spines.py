@@ -8,6 +8,7 @@ Programs that call `set-cdr!`, or `set-car!`, have no such lists: a part may be 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from tenfold.purple import effects, ir
@@ -65,59 +66,52 @@ def makes_whole(op: ir.Prim) -> bool:
     return op.name in WHOLE_LISTS or (found is not None and found.result in PARTLESS)
 
 
-def leaking(functions: list[Function], parts: Parts) -> set[Variable]:
-    """The parameters of whose parts a function may give a share to something else."""
-    found: set[Variable] = set()
-    roots = {id(function): Roots(function, parts) for function in functions}
-    changed = True
-    while changed:
-        changed = False
-        for function in functions:
-            for var in roots[id(function)].shared(found):
-                if var not in found and var in function.all_params:
-                    found.add(var)
-                    changed = True
-    return found
+def shared_parts(functions: list[Function], parts: Parts) -> set[Variable]:
+    """The variables of whose parts something else gets a share, parameters among them."""
+    leads: Leads = {}
+    given_out: list[Variable] = []
+    for function in functions:
+        add_sources(function, parts, leads)
+        for statement in ir.statements(function.body):
+            given_out += _given_out(statement, parts)
+            called = effects.passes(statement)
+            for param, arg in zip(called[0].all_params, called[1]) if called is not None else ():
+                if isinstance(arg, Variable):
+                    leads.setdefault(param, []).append(arg)
+    return reached(given_out, leads)
 
 
 # Which parts of lists are followed: none, their rests alone, or their elements too.
 Parts: TypeAlias = Literal["none", "rests", "all"]
 
 
-class Roots:
-    """One function: whose parts its lent variables look at; with none, what they are other names of."""
+Leads: TypeAlias = dict[Variable, list[Variable]]
 
-    def __init__(self, function: Function, parts: Parts):
-        self.function, self.parts = function, parts
-        self.sources: dict[Variable, set[Variable]] = {}
-        for statement in ir.statements(function.body):
-            if (
-                isinstance(statement, Let)
-                and (statement.var.lender is not None or statement.var.borrowed)
-                and statement.op.args
-            ):
-                lends = statement.op.function.lends if isinstance(statement.op, ir.CallKnown) else None
-                first = statement.op.args[lends[0] if lends is not None else 0]
-                looks = isinstance(statement.op, ir.Copy) or lends is not None or _gives(statement.op, parts)
-                if looks and isinstance(first, Variable):
-                    self.sources.setdefault(statement.var, set()).add(first)
 
-    def of(self, var: Variable) -> set[Variable]:
-        found, work = {var}, [var]
-        while work:
-            for source in self.sources.get(work.pop(), ()):
-                if source not in found:
-                    found.add(source)
-                    work.append(source)
-        return found
+def add_sources(function: Function, parts: Parts, leads: Leads) -> None:
+    """Note whose parts the lent variables of a function look at; with none, what they are other names of."""
+    for statement in ir.statements(function.body):
+        if not isinstance(statement, Let) or not statement.op.args:
+            continue
+        var, op = statement.var, statement.op
+        if var.lender is not None or var.borrowed:
+            lends = op.function.lends if isinstance(op, ir.CallKnown) else None
+            first = op.args[lends[0] if lends is not None else 0]
+            looks = isinstance(op, ir.Copy) or lends is not None or _gives(op, parts)
+            if looks and isinstance(first, Variable):
+                leads.setdefault(var, []).append(first)
 
-    def shared(self, leaky: set[Variable]) -> set[Variable]:
-        """The variables of whose parts something else gets a share."""
-        found: set[Variable] = set()
-        for statement in ir.statements(self.function.body):
-            for var in _given_out(statement, leaky, self.parts):
-                found |= self.of(var)
-        return found
+
+def reached(starts: Iterable[Variable], leads: Leads) -> set[Variable]:
+    """All variables that some lead to, they themselves included."""
+    found = set(starts)
+    work = list(found)
+    while work:
+        for source in leads.get(work.pop(), ()):
+            if source not in found:
+                found.add(source)
+                work.append(source)
+    return found
 
 
 def _gives(op: ir.Op, parts: Parts) -> bool:
@@ -128,11 +122,11 @@ def _gives(op: ir.Op, parts: Parts) -> bool:
     return op.name in RESTS or (parts == "all" and effects.gives_part(op) == "pair")
 
 
-def _given_out(each: ir.Statement, leaky: set[Variable], parts: Parts) -> list[Variable]:
+def _given_out(each: ir.Statement, parts: Parts) -> list[Variable]:
+    """The variables of whose parts a statement itself gives a share to something else."""
     atoms: list[Atom] = []
     called = effects.passes(each)
     if called is not None:
-        atoms = [arg for arg, param in zip(called[1], called[0].all_params) if param in leaky]
         lends = called[0].lends
         if lends is not None and isinstance(each, Let) and each.var.is_managed:
             atoms.append(called[1][lends[0]])  # of whose part a share is taken, be it a rest

@@ -190,13 +190,20 @@ def _ffi_declare(expander: Expander, datum: Sequence, module: Module) -> None:
         options.get("symbol", items[0].value.replace("-", "_")),
         tuple(_passed(parameter, False) for parameter in parameters),
         _passed(items[2], True),
-        options.get("library"),
+        _library(options.get("library"), datum.place.file),
         place=datum.place,
     )
     if any(parameter.type == "void" for parameter in declared.parameters):
         raise PurpleError("no parameter is of type void", "syntax", items[1].place)
     expander.forms.append(declared)
     module.scope.bindings[items[0].key] = ForeignName(declared)
+
+
+def _library(named: str | None, file: str) -> str | None:
+    """A library as it is found from anywhere: a path starts at the folder of the file that declares it."""
+    if named is None or "/" not in named:
+        return named
+    return os.path.join(os.path.abspath(os.path.dirname(file)), named)
 
 
 def _passed(datum: Datum, owned: bool) -> core.Passed:

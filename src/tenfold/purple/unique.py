@@ -14,22 +14,20 @@ from tenfold.purple.ir import Atom, Constant, Drop, Dup, Function, Let, Variable
 @dataclass
 class Facts:
     """What is known of functions so far: whether what they give is unique, whether what each parameter
-    receives is, and which borrowed parameters they keep or give back."""
+    receives is, and what any of them shares, keeps or gives back of what it only looks at."""
 
     results: dict[int, bool]
     params: dict[Variable, bool]
-    kept: set[Variable] = field(default_factory=set)
-    names: dict[int, spines.Roots] = field(
-        default_factory=dict
-    )  # by function: of what variables are other names
-    # The same of lists whose every pair is unique, and the parameters that give out shares of their rests.
-    list_results: dict[int, bool] = field(default_factory=dict)
-    list_params: dict[Variable, bool] = field(default_factory=dict)
-    leaky: set[Variable] = field(default_factory=set)
+    # The same of lists whose every pair is unique, and the variables of whose rests shares are given out.
+    list_results: dict[int, bool]
+    list_params: dict[Variable, bool]
+    shared: set[Variable]
     # The same of lists that are whole, and of any of their parts.
-    whole_results: dict[int, bool] = field(default_factory=dict)
-    whole_params: dict[Variable, bool] = field(default_factory=dict)
-    leaky_parts: set[Variable] = field(default_factory=set)
+    whole_results: dict[int, bool]
+    whole_params: dict[Variable, bool]
+    broken: set[Variable]
+    kept: set[Variable] = field(default_factory=set)  # borrowed, and yet held on to or given back
+    names: spines.Leads = field(default_factory=dict)  # of what variables are other names
 
 
 def find_unique(module: ir.Module) -> None:
@@ -37,36 +35,48 @@ def find_unique(module: ir.Module) -> None:
     them, and never shared since. Sharing is a `Dup`, an operation that keeps an operand, or a `Copy` of
     something not unique."""
     functions = [*module.functions, module.main]
-    params = {p: p not in _given_by_anyone(f) for f in functions for p in f.all_params}
-    facts = Facts({id(f): True for f in functions}, params)
-    facts.names = {id(f): spines.Roots(f, "none") for f in functions}
-    _find_kept(functions, facts)
-    lists = not spines.is_mutated(module, "set-cdr!")
-    facts.list_results = dict.fromkeys(facts.results, lists)
-    facts.list_params = {param: unique and lists for param, unique in params.items()}
-    facts.leaky = spines.leaking(functions, "rests")
-    whole = lists and not spines.is_mutated(module, "set-car!")
-    facts.whole_results = dict.fromkeys(facts.results, whole)
-    strange = {param for f in functions if f.escapes for param in f.params}
-    facts.whole_params = {
-        param: unique and whole and param not in strange for param, unique in params.items()
-    }
-    facts.leaky_parts = spines.leaking(functions, "all")
-    _settle_facts(functions, facts)
+    facts = _first_facts(module, functions)
     for function in functions:
-        unique = Uniqueness(function, facts)
-        for statement in ir.statements(function.body):
-            if isinstance(statement, Drop):
-                statement.unique = unique.reasons.get(statement.var, "")
-                statement.counted = (
-                    "" if statement.unique else unique.doubts.get(statement.var, "its count decides")
-                )
-            elif isinstance(statement, ir.Uncons):
-                statement.unique = statement.pair in unique.reasons
-            elif isinstance(statement, Let) and isinstance(statement.op, ir.Take):
-                statement.op.unique = statement.op.args[0] in unique.reasons
-            elif isinstance(statement, Let) and isinstance(statement.op, ir.Reverse):
-                statement.op.unique = statement.op.args[0] in unique.lists
+        spines.add_sources(function, "none", facts.names)
+    _find_kept(functions, facts)
+    known = {id(function): Uniqueness(function, facts) for function in functions}
+    _settle_facts(functions, known, facts)
+    for function in functions:
+        _mark(function, known[id(function)])
+
+
+def _first_facts(module: ir.Module, functions: list[Function]) -> Facts:
+    """All that may hold, before a look at what functions do."""
+    params = {p: p not in _given_by_anyone(f) for f in functions for p in f.all_params}
+    results = {id(f): True for f in functions}
+    lists = not spines.is_mutated(module, "set-cdr!")
+    whole = lists and not spines.is_mutated(module, "set-car!")
+    strange = {param for f in functions if f.escapes for param in f.params}
+    return Facts(
+        results,
+        params,
+        dict.fromkeys(results, lists),
+        {param: unique and lists for param, unique in params.items()},
+        spines.shared_parts(functions, "rests"),
+        dict.fromkeys(results, whole),
+        {param: unique and whole and param not in strange for param, unique in params.items()},
+        spines.shared_parts(functions, "all"),
+    )
+
+
+def _mark(function: Function, unique: Uniqueness) -> None:
+    """Note at each release of a function whether what it releases is unique, and why."""
+    for statement in ir.statements(function.body):
+        if isinstance(statement, Drop):
+            statement.unique = unique.reasons.get(statement.var, "")
+            doubt = unique.doubts.get(statement.var, "its count decides")
+            statement.counted = "" if statement.unique else doubt
+        elif isinstance(statement, ir.Uncons):
+            statement.unique = statement.pair in unique.reasons
+        elif isinstance(statement, Let) and isinstance(statement.op, ir.Take):
+            statement.op.unique = statement.op.args[0] in unique.reasons
+        elif isinstance(statement, Let) and isinstance(statement.op, ir.Reverse):
+            statement.op.unique = statement.op.args[0] in unique.lists
 
 
 def _given_by_anyone(function: Function) -> list[Variable]:
@@ -79,74 +89,64 @@ def _given_by_anyone(function: Function) -> list[Variable]:
     return [param for i, param in enumerate(function.params) if i != rest]
 
 
-def _settle_facts(functions: list[Function], facts: Facts) -> None:
+def _settle_facts(functions: list[Function], known: dict[int, Uniqueness], facts: Facts) -> None:
     """Give up what is known of functions until it holds. Those about whose parameters or callees something
     was given up are looked at again."""
     owners = {param: function for function in functions for param in function.all_params}
     callers: dict[int, list[Function]] = {id(function): [] for function in functions}
     for function in functions:
-        for statement in ir.statements(function.body):
-            called = effects.passes(statement)
-            if called is not None:
-                callers[id(called[0])].append(function)
+        for callee, _ in known[id(function)].calls:
+            callers[id(callee)].append(function)
     waiting = dict.fromkeys(functions)
     while waiting:
         function = next(iter(waiting))
         del waiting[function]
-        unique = Uniqueness(function, facts)
-        waiting |= dict.fromkeys(owners[param] for param in _passed(function, unique, facts))
-        for known, holds in (
+        unique = known[id(function)]
+        unique.settle()
+        waiting |= dict.fromkeys(owners[param] for param in _passed(unique, facts))
+        for results, holds in (
             (facts.results, unique.is_unique),
             (facts.list_results, unique.is_list),
             (facts.whole_results, unique.is_whole),
         ):
-            if known[id(function)] and not unique.gives(holds, known):
-                known[id(function)] = False
+            if results[id(function)] and not unique.gives(holds, results):
+                results[id(function)] = False
                 waiting |= dict.fromkeys(callers[id(function)])
 
 
 def _find_kept(functions: list[Function], facts: Facts) -> None:
     """The borrowed parameters that someone may hold on to although the caller owns them."""
-    changed = True
-    while changed:
-        changed = False
-        for function in functions:
-            names = facts.names[id(function)]
-            for statement in ir.statements(function.body):
-                for var in _kept_by(statement, facts, names):
-                    if var.borrowed and var not in facts.kept:
-                        facts.kept.add(var)
-                        changed = True
+    leads = {var: list(sources) for var, sources in facts.names.items()}
+    kept: list[Variable] = []
+    for function in functions:
+        for statement in ir.statements(function.body):
+            called = effects.passes(statement)
+            if called is None:
+                kept += _kept_operands(statement, facts)
+            for param, arg in zip(called[0].all_params, called[1]) if called is not None else ():
+                if param.borrowed and isinstance(arg, Variable):
+                    leads.setdefault(param, []).append(arg)
+    facts.kept = {var for var in spines.reached(kept, leads) if var.borrowed}
 
 
-def _passed(function: Function, unique: Uniqueness, facts: Facts) -> set[Variable]:
+def _passed(unique: Uniqueness, facts: Facts) -> set[Variable]:
     """Note which parameters of other functions receive something that may be shared; those that are new."""
     changed: set[Variable] = set()
-    for statement in ir.statements(function.body):
-        received: list[tuple[Variable, Atom]] = []
-        called = effects.passes(statement)
-        if called is not None:
-            received = list(zip(called[0].all_params, called[1]))
-        elif isinstance(statement, Let) and isinstance(statement.op, ir.MakeClosure):
-            received = [(param, Constant(None)) for param in statement.op.function.captured]
-        for param, arg in received:
-            for known, holds in (
-                (facts.params, unique.is_unique),
-                (facts.list_params, unique.is_list),
-                (facts.whole_params, unique.is_whole),
-            ):
-                if known[param] and not holds(arg):
-                    known[param] = False
-                    changed.add(param)
+    received = [pair for callee, args in unique.calls for pair in zip(callee.all_params, args)]
+    for param, arg in received + [(param, Constant(None)) for param in unique.captured]:
+        for known, holds in (
+            (facts.params, unique.is_unique),
+            (facts.list_params, unique.is_list),
+            (facts.whole_params, unique.is_whole),
+        ):
+            if known[param] and not holds(arg):
+                known[param] = False
+                changed.add(param)
     return changed
 
 
-def _kept_by(each: ir.Statement, facts: Facts, names: spines.Roots) -> set[Variable]:
-    """The variables whose value a statement borrows and yet may hold on to, or give back as its result."""
-    return {name for var in _kept_operands(each, facts) for name in names.of(var)}
-
-
 def _kept_operands(each: ir.Statement, facts: Facts) -> set[Variable]:
+    """The variables whose value a statement borrows and yet may hold on to, or give back as its result."""
     called = effects.passes(each)
     if called is not None:
         return {
@@ -178,46 +178,56 @@ class Uniqueness:
         self.reasons: dict[Variable, str] = {}
         self.doubts: dict[Variable, str] = {}
         self.definitions: dict[Variable, list[ir.Op]] = {}
+        self.calls: list[tuple[Function, list[Atom]]] = []
+        self.captured: list[Variable] = []  # parameters that closures made here receive
+        self.ends: list[ir.Statement] = []
         for param in function.all_params:
-            if param.is_managed and facts.params[param]:
+            if param.is_managed:
                 self.reasons[param] = "handed over by every caller"
-            elif param.is_managed:
-                known = param in _given_by_anyone(function)
-                self.doubts[param] = "unknown callers may share it" if known else "some caller shares it"
-        self.shared = spines.Roots(function, "rests").shared(facts.leaky)
-        self.broken = spines.Roots(function, "all").shared(facts.leaky_parts)
-        self.lists: set[Variable] = set()  # whose every pair is unique
-        self.whole: set[Variable] = set()
         self.collect()
-        self.settle()
+        self.lists = {var for var in self.reasons if var not in facts.shared}  # whose every pair is unique
+        self.whole = {var for var in self.lists if var not in facts.broken}
 
     def collect(self) -> None:
         for statement in ir.statements(self.function.body):
-            for var in _kept_by(statement, self.facts, self.facts.names[id(self.function)]):
+            for var in spines.reached(_kept_operands(statement, self.facts), self.facts.names):
                 self.doubt(var, f"kept at line {getattr(statement, 'place', self.function.place).line}")
+            called = effects.passes(statement)
+            if called is not None:
+                self.calls.append(called)
             match statement:
                 case Dup():
                     self.doubt(statement.var, "shared: it is used again after it is given away")
                 case Let():
                     self.definitions.setdefault(statement.var, []).append(statement.op)
+                    if isinstance(statement.op, ir.MakeClosure):
+                        self.captured += statement.op.function.captured
                 case ir.LetTry():
                     self.doubt(statement.var, "the result of a try, or its error")
                 case ir.Uncons():
                     self.definitions.setdefault(statement.car, []).append(ir.Take([statement.pair], "car"))
                     self.definitions.setdefault(statement.cdr, []).append(ir.Take([statement.pair], "cdr"))
+                case ir.Return() | ir.TailCall() | ir.TailClosure():
+                    self.ends.append(statement)
         for var in self.definitions:
             if var.is_managed and var not in self.doubts and var not in self.reasons:
                 self.reasons[var] = "made once"
-        self.lists = {var for var in self.reasons if var not in self.shared}
-        self.lists -= {param for param in self.function.all_params if not self.facts.list_params[param]}
-        self.whole = {var for var in self.lists if var not in self.broken}
-        self.whole -= {param for param in self.function.all_params if not self.facts.whole_params[param]}
 
     def doubt(self, var: Variable, why: str) -> None:
         self.reasons.pop(var, None)
         self.doubts.setdefault(var, why)
 
     def settle(self) -> None:
+        """Give up what no longer holds by what is known of functions."""
+        strangers = _given_by_anyone(self.function)
+        for param in self.function.all_params:
+            if param.is_managed and not self.facts.params[param]:
+                known = param in strangers
+                self.doubt(param, "unknown callers may share it" if known else "some caller shares it")
+            if not self.facts.list_params[param]:
+                self.lists.discard(param)
+            if not self.facts.whole_params[param]:
+                self.whole.discard(param)
         changed = True
         while changed:
             changed = False
@@ -294,7 +304,7 @@ class Uniqueness:
 
     def gives(self, holds: Callable[[Atom], bool], known: dict[int, bool]) -> bool:
         """Whether something holds of all that the function gives; `known` says it of other functions."""
-        for statement in ir.statements(self.function.body):
+        for statement in self.ends:
             match statement:
                 case ir.Return():
                     if not holds(statement.value):

@@ -10,6 +10,7 @@ from typing import Any
 from tenfold.purple import core
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.numerals import to_float
+from tenfold.purple.prims import foreign_tensors
 from tenfold.purple.prims.registry import want_int, want_number, want_string, wrong_type
 from tenfold.purple.values import NIL, UNSPECIFIED, Pointer
 
@@ -21,6 +22,7 @@ CTYPES: dict[str, Any] = {
     "bool": ctypes.c_bool,
     "string": ctypes.c_char_p,
     "pointer": ctypes.c_void_p,
+    "tensor": ctypes.c_void_p,
     "void": None,
 }
 
@@ -32,24 +34,40 @@ def function(declared: core.Ffi) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         if not state:
             state.append(_find(declared))
-        passed = [
-            _to_c(declared.name, parameter, value) for parameter, value in zip(declared.parameters, arguments)
-        ]
-        return _from_c(declared, state[0](*passed))
+        return crossed(declared, state[0], arguments)
 
     call.__name__ = declared.name
     call.purple_name = declared.name  # type: ignore[attr-defined]
     return call
 
 
+def crossed(declared: core.Ffi, found: Any, arguments: tuple[Any, ...]) -> Any:
+    """What the function gives for Purple's values."""
+    if not _takes_tensors(declared):
+        passed = [_to_c(declared.name, *each) for each in zip(declared.parameters, arguments)]
+        return _from_c(declared, found(*passed))
+    crossing = foreign_tensors.Crossing(declared.name, declared.result)
+    passed = [
+        crossing.passed(parameter, value)
+        if parameter.type == "tensor"
+        else _to_c(declared.name, parameter, value)
+        for parameter, value in zip(declared.parameters, arguments)
+    ]
+    result = crossing.call(found, passed)
+    return result if declared.result.type == "tensor" else _from_c(declared, result)
+
+
+def _takes_tensors(declared: core.Ffi) -> bool:
+    return any(crosses.type == "tensor" for crosses in (*declared.parameters, declared.result))
+
+
 def _find(declared: core.Ffi) -> Any:
-    if any(parameter.type == "tensor" for parameter in (*declared.parameters, declared.result)):
-        raise PurpleError(
-            f"{declared.name}: foreign functions on tensors run in compiled programs alone",
-            "foreign",
-            help="use purple build",
-        )
     named = declared.library
+    of_libtenfold = named is None and declared.symbol.startswith("tn_")
+    if of_libtenfold or _takes_tensors(declared):
+        loaded = foreign_tensors.library()  # before those that call it
+    if of_libtenfold:
+        named = loaded.library._name
     if named is not None and "/" not in named and ".so" not in named:
         named = ctypes.util.find_library(named) or named
     try:
@@ -60,7 +78,7 @@ def _find(declared: core.Ffi) -> Any:
     try:
         found = library[declared.symbol]
     except AttributeError:
-        where = declared.library or "the C library"
+        where = declared.library or ("libtenfold" if of_libtenfold else "the C library")
         lacking = f"{declared.name}: {where} has no function {declared.symbol}"
         help = "name its library by :library"
         raise PurpleError(lacking, "foreign", declared.place, help=help) from None

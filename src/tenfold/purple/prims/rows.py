@@ -112,7 +112,7 @@ def keyword_value(name: str, keyword: Keyword, argument: Argument | None) -> Any
         return dtypes.BY_NAME[keyword.name]
     if argument is not None and argument.name == "reduction" and keyword.name in REDUCTIONS:
         return REDUCTIONS[keyword.name]
-    if argument is not None and argument.type.kind in ("str", "Layout", "MemoryFormat"):
+    if argument is not None and argument.type.kind in ("str", "Layout", "MemoryFormat", "Device"):
         return keyword.name.replace("-", "_")
     raise PurpleError(messages.wrong_type(name, "number*", repr(keyword)), "type")
 

@@ -1,20 +1,19 @@
-"""TorchScript files: modules that libtorch runs, through libtenfold, on copies of the arguments."""
+"""TorchScript files: modules that libtorch runs, through libtenfold."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-import tenfold
 from tenfold.base.errors import TenfoldError
+from tenfold.purple import core
 from tenfold.purple.errors import PurpleError
-from tenfold.purple.prims.registry import primitive, want_string, wrong_type
+from tenfold.purple.prims.foreign_tensors import Crossing
+from tenfold.purple.prims.registry import primitive, want_string
 from tenfold.tensor import Tensor
 
 
 class ScriptModule:
-    """A procedure of tensors. Gradients do not flow through it when a program is interpreted."""
+    """A procedure of tensors. What it holds itself is not trained when a program is interpreted."""
 
     purple_name = "module"
 
@@ -23,19 +22,11 @@ class ScriptModule:
 
     def __call__(self, *inputs: Any) -> Tensor:
         from tenfold.capi.binding import handles
-        from tenfold.engines.libtorch_calls import Calls
 
-        for each in inputs:
-            if not isinstance(each, Tensor):
-                wrong_type("module", "tensor", each)
-        arrays = [np.ascontiguousarray(each.detach().numpy()).reshape(each.shape) for each in inputs]
-        calls = Calls(self.library, tenfold.device("cpu"))
-        try:
-            given = handles([calls.wrap(array) for array in arrays])
-            result = calls.own(self.library.tn_module_forward(self.handle, *given))
-            return tenfold.from_numpy(calls.fetch(result))
-        finally:
-            calls.close()
+        crossing = Crossing(self.purple_name, core.Passed("tensor", True))
+        passed = [crossing.passed(core.Passed("tensor", False), each) for each in inputs]
+        forward = self.library.raw("tn_module_forward")
+        return crossing.call(lambda *given: forward(self.handle, *handles(given)), passed)
 
     def __del__(self) -> None:
         self.library.tn_module_free(self.handle)

@@ -45,12 +45,26 @@ def dtype_of(name: str, value: Any) -> Any:
     return found
 
 
+def is_device(value: Any) -> bool:
+    """Whether a value names a device: "cuda:1", :cuda."""
+    return type(value) is str or (type(value) is Keyword and value.name.startswith(("cpu", "cuda")))
+
+
+def want_device(name: str, value: Any) -> str:
+    return value.name if type(value) is Keyword else want_string(name, value)
+
+
+@primitive("cuda-available?")
+def cuda_available() -> bool:
+    return tenfold.cuda.is_available()
+
+
 @primitive("tensor")
 def make_tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Tensor:
     return tenfold.tensor(
         _nested(data),
         dtype=dtype_of("tensor", dtype),
-        device=None if device is None or device is NIL else want_string("tensor", device),
+        device=None if device is None or device is NIL else want_device("tensor", device),
         requires_grad=is_true(requires_grad),
     )
 
@@ -155,8 +169,8 @@ def tensor_device(tensor: Any) -> str:
 @primitive("tensor-to")
 def tensor_to(tensor: Any, target: Any) -> Tensor:
     want_tensor("tensor-to", tensor)
-    if type(target) is str:
-        return tensor.to(target)
+    if is_device(target):
+        return tensor.to(want_device("tensor-to", target))
     return tensor.to(dtype_of("tensor-to", target))
 
 

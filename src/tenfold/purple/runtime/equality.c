@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-bool pu_is_eq(Value a, Value b) {
-    if (a == b) return true;
-    if (!pu_is_object(a) || !pu_is_object(b) || pu_kind_of_object(a) != pu_kind_of_object(b)) return false;
+bool pu_is_eq_object(Value a, Value b) {
+    if (pu_kind_of_object(a) != pu_kind_of_object(b)) return false;
     switch (pu_kind_of_object(a)) {
     case PU_FLOAT: {
         double x = pu_float(a), y = pu_float(b);

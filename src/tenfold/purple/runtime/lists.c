@@ -22,6 +22,8 @@ Value pu_list_onto(Value *items, int64_t count, Value tail) {
     return tail;
 }
 Value pu_list(Value *items, int count) { return pu_list_onto(items, count, PU_NIL); }
+Value pu_list2(Value a, Value b) { return pu_cons(a, pu_cons(b, PU_NIL)); }
+Value pu_list3(Value a, Value b, Value c) { return pu_cons(a, pu_list2(b, c)); }
 
 /* `path` from the right: 'a' for car, 'd' for cdr. */
 static Value along(const char *name, const char *path, Value v) {

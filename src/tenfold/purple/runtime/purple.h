@@ -30,6 +30,7 @@ typedef uint64_t Value;
 #define PU_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PU_UNUSED __attribute__((unused))
 #define PU_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define PU_COLD __attribute__((cold)) /* kept away from what runs often, and compiled for size */
 
 typedef enum {
     PU_PAIR = 1, PU_FLOAT, PU_INT, PU_STRING, PU_SYMBOL, PU_KEYWORD, PU_VECTOR, PU_BOX, PU_RECORD, PU_TABLE,
@@ -218,26 +219,31 @@ static inline Value pu_cons_in(Value cell, Value car, Value cdr) { /* owns all *
     return pu_of_object(pair);
 }
 static inline Value pu_cons(Value car, Value cdr) { return pu_cons_in(0, car, cdr); } /* owns both */
-Value pu_wrong_type(const char *primitive, const char *wanted, Value got);
+Value pu_wrong_type(const char *primitive, const char *wanted, Value got) PU_COLD;
 /* The same, so that C compilers see that what is refused goes no further. */
 static inline Value pu_refuse(const char *primitive, const char *wanted, Value got) {
     pu_wrong_type(primitive, wanted, got);
     return PU_FAILURE;
 }
-static inline Value pu_car(Value v) {
-    if (PU_UNLIKELY(!pu_is(v, PU_PAIR))) return pu_refuse("car", "pair", v);
-    return pu_dup(PU_AS(PuPair, v)->car);
-}
-static inline Value pu_cdr(Value v) {
-    if (PU_UNLIKELY(!pu_is(v, PU_PAIR))) return pu_refuse("cdr", "pair", v);
-    return pu_dup(PU_AS(PuPair, v)->cdr);
+/* A part, which is a value: C compilers need not test whether it is a failure. */
+static inline Value pu_part(Value part) {
+    if (!part) __builtin_unreachable();
+    return part;
 }
 /* Parts that are only looked at while the pair lives: not shared. */
 static inline Value pu_car_of(Value v) {
-    return PU_LIKELY(pu_is(v, PU_PAIR)) ? PU_AS(PuPair, v)->car : pu_refuse("car", "pair", v);
+    return PU_LIKELY(pu_is(v, PU_PAIR)) ? pu_part(PU_AS(PuPair, v)->car) : pu_refuse("car", "pair", v);
 }
 static inline Value pu_cdr_of(Value v) {
-    return PU_LIKELY(pu_is(v, PU_PAIR)) ? PU_AS(PuPair, v)->cdr : pu_refuse("cdr", "pair", v);
+    return PU_LIKELY(pu_is(v, PU_PAIR)) ? pu_part(PU_AS(PuPair, v)->cdr) : pu_refuse("cdr", "pair", v);
+}
+static inline Value pu_car(Value v) {
+    if (PU_UNLIKELY(!pu_is(v, PU_PAIR))) return pu_refuse("car", "pair", v);
+    return pu_dup(pu_part(PU_AS(PuPair, v)->car));
+}
+static inline Value pu_cdr(Value v) {
+    if (PU_UNLIKELY(!pu_is(v, PU_PAIR))) return pu_refuse("cdr", "pair", v);
+    return pu_dup(pu_part(PU_AS(PuPair, v)->cdr));
 }
 /* `car` and `cdr` of a list that dies: where nobody else holds the pair its parts move out, and it leaves its cell.
    Never fails: the generated code has checked that it is a pair. */
@@ -335,20 +341,21 @@ static inline Value pu_record_cell(Value v, bool unique, const PuType *type) {
 }
 
 /* Errors (errors.c): a primitive that fails leaves the error in `pu.pending` and gives 0. */
-Value pu_fail(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
-Value pu_fail_with(const char *kind, Value message, Value irritants, Value payload); /* owns the values */
-void pu_at(const char *file, int line, int column, int width); /* the failing form */
-void pu_in(const char *function, const char *file, int line, int column, int width); /* a call that it unwinds */
+Value pu_fail(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3))) PU_COLD;
+Value pu_fail_with(const char *kind, Value message, Value irritants, Value payload) PU_COLD; /* owns the values */
+void pu_at(const char *file, int line, int column, int width) PU_COLD; /* the failing form */
+/* a call that it unwinds */
+void pu_in(const char *function, const char *file, int line, int column, int width) PU_COLD;
 void pu_help(const char *help); /* of the pending error */
 Value pu_caught(void);                                                        /* takes the pending error */
 bool pu_is_injected(void);
-bool pu_too_deep(void);
+bool pu_too_deep(void) PU_COLD;
 #ifdef PURPLE_INJECT
 #define PU_BAD(succeeded) (pu_is_injected() || PU_UNLIKELY(!(succeeded)))
 #define PU_ENTRY_FAILS() (pu_is_injected() || pu_too_deep())
 #else
 #define PU_BAD(succeeded) PU_UNLIKELY(!(succeeded))
-#define PU_ENTRY_FAILS() PU_UNLIKELY((char *)__builtin_frame_address(0) < pu.stack_limit && pu_too_deep())
+#define PU_ENTRY_FAILS() ({ char here; PU_UNLIKELY(&here < pu.stack_limit && pu_too_deep()); })
 #endif
 
 /* Calls (calls.c) */

@@ -22,7 +22,7 @@ int64_t pu_end_memory(void);
 int pu_main(int count, char **arguments, void (*setup)(void), bool (*run)(void), void (*leave)(void));
 
 /* calls.c */
-void pu_in_call(Value function, const char *file, int line, int column, int width);
+void pu_in_call(Value function, const char *file, int line, int column, int width) PU_COLD;
 Value pu_tail_at(Value result, const char *file, int line, int column, int width);
 Value pu_wrong_count(const PuFunction *function, Value *arguments, int count, int keywords); /* owns them */
 Value pu_primitive_arity(const char *name, const char *signature, int minimum, int most, int count);
@@ -278,12 +278,16 @@ static inline Value pu_wide_multiply(int64_t a, int64_t b) {
     return PU_LIKELY(!__builtin_mul_overflow(a, b, &r)) ? pu_of_int(r) : pu_wide_operation('*', a, b);
 }
 
-/* The number itself: where one is compared with itself, compilers would warn. */
+/* The operand itself: where one is compared with itself, compilers would warn. */
 static inline int64_t pu_same_int(int64_t n) { return n; }
 static inline double pu_same_float(double x) { return x; }
+static inline Value pu_same_value(Value v) { return v; }
 
 /* equality.c */
-bool pu_is_eq(Value a, Value b);
+bool pu_is_eq_object(Value a, Value b);
+static inline bool pu_is_eq(Value a, Value b) {
+    return a == b || (pu_is_object(a) && pu_is_object(b) && pu_is_eq_object(a, b));
+}
 bool pu_is_equal(Value a, Value b);
 uint64_t pu_hash(Value v);
 static inline bool pu_is_boolean(Value v) { return v == PU_TRUE || v == PU_FALSE; }
@@ -304,6 +308,8 @@ static inline Value pu_extend_in(Value cell, Value **hole, Value item) {
 static inline Value pu_extend(Value **hole, Value item) { return pu_extend_in(0, hole, item); }
 bool pu_is_list(Value v);
 Value pu_list(Value *items, int count);                                 /* owns them */
+Value pu_list2(Value a, Value b);                                       /* likewise */
+Value pu_list3(Value a, Value b, Value c);
 Value pu_list_onto(Value *items, int64_t count, Value tail);            /* owns them */
 Value pu_caar(Value v);
 Value pu_cadr(Value v);

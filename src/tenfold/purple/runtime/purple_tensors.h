@@ -45,6 +45,8 @@ Value pu_refused_all(const char *name, Value *given, int count, int keywords);
 bool pu_tensor_wanted(const char *name, Value v);
 bool pu_read_dtype(const char *name, tn_dtype *dtype);
 bool pu_read_device(const char *text, tn_device *device);
+bool pu_is_device(Value v); /* "cuda:1", :cuda */
+bool pu_take_device(const char *name, Value v, tn_device *device);
 bool pu_is_complex(tn_dtype dtype);
 static inline bool pu_is_host(tn_device device) { return device.type == TN_CPU; }
 tn_tensor *pu_cast(const tn_tensor *tensor, tn_dtype dtype);
@@ -61,6 +63,7 @@ Value pu_tensor_dtype(Value v);
 Value pu_tensor_device(Value v);
 Value pu_tensor_to(Value v, Value target);
 Value pu_live_tensors(void);
+bool pu_is_cuda_available(void);
 bool pu_foreign_tensor(const char *name, Value v, bool owned, tn_tensor **out);
 Value pu_from_tensor(const char *name, tn_tensor *tensor, bool owned);
 

@@ -92,7 +92,7 @@ static bool push_one(tn_stack *stack, const PuRowArgument *argument, Value v) {
     case PU_ROW_SCALAR: return tn_stack_push_scalar(stack, pu_to_scalar(v)) == TN_OK;
     case PU_ROW_STR: return tn_stack_push_string(stack, text_of(v, room, sizeof room)) == TN_OK;
     case PU_ROW_SCALARTYPE: return pu_read_dtype(PU_AS(PuSymbol, v)->text, &dtype) && push_value(stack, tn_value_dtype(dtype));
-    case PU_ROW_DEVICE: return pu_read_device(PU_AS(PuString, v)->text, &device) && push_value(stack, tn_value_device(device));
+    case PU_ROW_DEVICE: return pu_take_device("device", v, &device) && push_value(stack, tn_value_device(device));
     case PU_ROW_LAYOUT: case PU_ROW_MEMORYFORMAT: return tn_stack_push_int(stack, code_of(text_of(v, room, sizeof room))) == TN_OK;
     case PU_ROW_GENERATOR: return false;
     }

@@ -15,7 +15,7 @@ static bool fits_one(const PuRowArgument *argument, Value v, bool numbers) {
     case PU_ROW_SCALAR: return is_scalar(v) || pu_is_boolean(v);
     case PU_ROW_STR: return pu_is_string(v) || pu_is_keyword(v);
     case PU_ROW_SCALARTYPE: return pu_is_keyword(v) && pu_read_dtype(PU_AS(PuSymbol, v)->text, &dtype);
-    case PU_ROW_DEVICE: return pu_is_string(v);
+    case PU_ROW_DEVICE: return pu_is_device(v);
     case PU_ROW_LAYOUT: case PU_ROW_MEMORYFORMAT: return pu_is_keyword(v) || pu_is_string(v);
     case PU_ROW_GENERATOR: return false;
     }

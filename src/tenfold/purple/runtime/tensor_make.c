@@ -122,8 +122,7 @@ Value pu_tensor_with(Value data, Value dtype, Value device, Value requires_grad)
             return pu_fail("tensor", "tensor: there is no dtype :%s", PU_AS(PuSymbol, dtype)->text);
     }
     if (device != PU_ABSENT && device != PU_NIL) {
-        if (!pu_is_string(device)) return pu_wrong_type("tensor", "string", device);
-        if (!pu_read_device(PU_AS(PuString, device)->text, &where)) return PU_FAILURE;
+        if (!pu_take_device("tensor", device, &where)) return PU_FAILURE;
     }
     tn_tensor *made;
     if (pu_is(data, PU_TENSOR)) {

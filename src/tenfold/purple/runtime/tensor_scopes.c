@@ -50,16 +50,16 @@ Value pu_evaluate(Value v) {
 
 Value pu_check_device(Value name) {
     tn_device device;
-    if (!pu_is_string(name)) return pu_wrong_type("with-device", "string", name);
-    if (!pu_read_device(PU_AS(PuString, name)->text, &device)) return PU_FAILURE;
+    if (!pu_take_device("with-device", name, &device)) return PU_FAILURE;
     if (device.type == TN_CUDA && tn_device_count(TN_CUDA) <= (device.index < 0 ? 0 : device.index))
-        return pu_fail("tensor", "with-device: there is no device \"%s\" here", PU_AS(PuString, name)->text);
+        return pu_fail("tensor", "with-device: there is no device \"%s\" here",
+                       pu_is_keyword(name) ? PU_AS(PuSymbol, name)->text : PU_AS(PuString, name)->text);
     return PU_UNSPECIFIED;
 }
 PuScope pu_enter_device(Value name) {
     PuScope scope = {0, pu_default_device, true};
     tn_device device = pu_default_device;
-    pu_read_device(PU_AS(PuString, name)->text, &device);
+    pu_take_device("with-device", name, &device);
     pu_default_device = device;
     return scope;
 }

@@ -114,6 +114,17 @@ bool pu_read_device(const char *text, tn_device *device) {
     pu_fail("tensor", "unknown device '%s'", text);
     return false;
 }
+bool pu_is_device(Value v) {
+    if (!pu_is_keyword(v)) return pu_is_string(v);
+    const char *text = PU_AS(PuSymbol, v)->text;
+    return !strncmp(text, "cpu", 3) || !strncmp(text, "cuda", 4);
+}
+bool pu_take_device(const char *name, Value v, tn_device *device) {
+    if (pu_is_string(v)) return pu_read_device(PU_AS(PuString, v)->text, device);
+    if (pu_is_keyword(v)) return pu_read_device(PU_AS(PuSymbol, v)->text, device);
+    pu_wrong_type(name, "string", v);
+    return false;
+}
 
 tn_tensor *pu_placed(tn_tensor *tensor) {
     if (!tensor || pu_is_host(pu_default_device)) return tensor;
@@ -234,9 +245,9 @@ Value pu_tensor_device(Value v) {
 }
 Value pu_tensor_to(Value v, Value target) {
     if (!pu_tensor_wanted("tensor-to", v)) return PU_FAILURE;
-    if (pu_is_string(target)) {
+    if (pu_is_device(target)) {
         tn_device device;
-        if (!pu_read_device(PU_AS(PuString, target)->text, &device)) return PU_FAILURE;
+        if (!pu_take_device("tensor-to", target, &device)) return PU_FAILURE;
         return pu_of_tensor(tn_to_device(pu_handle(v), device, false), "to");
     }
     if (target == PU_NIL) return pu_of_tensor(tn_tensor_share(pu_handle(v)), "to");
@@ -248,6 +259,7 @@ Value pu_tensor_to(Value v, Value target) {
 }
 
 Value pu_live_tensors(void) { return pu_of_int(tn_live_tensors()); }
+bool pu_is_cuda_available(void) { return tn_cuda_available() == 1; }
 
 /* Foreign functions */
 

@@ -37,7 +37,7 @@ function loss(name, input, target) {
   if (typeof name !== 'string' || !(input instanceof Tensor) || !(target instanceof Tensor)) {
     refuse('loss: a name, the input and the target')
   }
-  return own(C.tn_loss(name, input.handle, target.handle) || fail())
+  return own(C.tn_loss(name, core.handleOf(input), core.handleOf(target)) || fail())
 }
 
 const tenfold = {

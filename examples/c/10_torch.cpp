@@ -36,10 +36,11 @@ int main() {
         tn_stack_push_tensor(example, handle);
         if (tn_module_trace_method(module, "forward", square_and_sum, example, true, nullptr) != TN_OK)
             throw std::runtime_error(tn_error_message());
-        torch::jit::Function &function = tenfold::function_of(module);
-        torch::jit::Stack arguments{tenfold::to_torch(module)._ivalue(), at::full({3}, 2.0)};
-        std::cout << "sum of squares: " << function(arguments).toTensor().item<double>() << "\n";
+        tn_function *method = tn_module_function(module, "forward");
+        torch::jit::Function &function = tenfold::to_torch(method);
+        std::cout << "sum of squares: " << function({at::full({3}, 2.0)}).toTensor().item<double>() << "\n";
 
+        tn_function_free(method);
         tn_stack_free(example);
         tn_module_free(module);
         tn_free(handle);

@@ -19,11 +19,10 @@ from tenfold.capi.r_by_hand import changed_signatures
 from tenfold.capi.r_places import counts_from_one, result_places
 from tenfold.ops.schema import Argument, Schema
 from tenfold.ops.table import all_rows
+from tests.bindings.sweep import SHADOWED
 from tests.ops import generate, golden
 from tests.ops.golden import Call
 
-# What R's one function for all overloads of a name never means: stft.center has the same arguments and more.
-SHADOWED = {"stft"}
 SAMPLES = 3  # of each overload and dtype
 PRELUDE = """library(tenfold)
 given <- torch_load(commandArgs(TRUE)[1])

@@ -69,6 +69,8 @@ UNCALLED = {
     "feature_dropout_",
 }
 UNCALLED |= {"_scaled_mm", "_scaled_mm_v2", "hash_tensor", "__interpolate"}
+# What one function for all overloads of a name never means: stft.center has the same arguments and more.
+SHADOWED = {"stft"}
 
 
 @functools.cache
@@ -107,7 +109,7 @@ class Sweep:
         self.cases: list[Case] = []
         self.called: set[str] = set()
         for number, row in enumerate(row for rows in TABLE.values() for row in rows):
-            if number % step == 0:
+            if number % step == 0 and row.qualified not in SHADOWED:
                 for operator, overload in forms(row):
                     self._add(row, operator, overload)
 

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tenfold.capi import bindings_lua
-from tests.bindings import learning, networks
+from tests.bindings import learning, networks, optimizers
 from tests.bindings.sweep import UNCALLED, Case, Sweep, Tensor, library
 
 HERE = Path(__file__).parent
@@ -93,6 +93,11 @@ def test_operators_give_what_pytorch_gives(rock: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_every_operator_gives_what_pytorch_gives(rock: Path, tmp_path: Path) -> None:
     assert sweep(rock, tmp_path, step=1).uncalled == UNCALLED
+
+
+def test_an_argument_that_stands_alone_is_what_pytorch_takes_it_for(rock: Path) -> None:
+    program = "local x = tn.zeros(100):random_(3); print(x:min():item(), x:max():item())"
+    assert lua(rock, f"tn.manual_seed(0); {program}").split() == ["0", "2"]
 
 
 def test_arithmetic_reads_like_lua(rock: Path) -> None:
@@ -191,6 +196,58 @@ def test_losses_are_those_of_python(rock: Path, tmp_path: Path, task: Any) -> No
     assert max(abs(a - b) for a, b in zip(losses, expected, strict=True)) < 1e-4
 
 
+def test_optimizers_end_where_pytorchs_do(rock: Path) -> None:
+    cases = ", ".join(
+        f'{{ "{name}", {optimizers.written(options, " =")} }}' for name, options in optimizers.OPTIMIZERS
+    )
+    printed = lua(
+        rock,
+        f"""
+        for _, case in ipairs({{ {cases} }}) do
+          local w = tn.tensor({{ {str(optimizers.START)[1:-1]} }}, {{ requires_grad = true }})
+          local goal = tn.tensor({{ {str(optimizers.GOAL)[1:-1]} }})
+          local optimizer = tn.optim[case[1]]({{ w }}, case[2])
+          for _ = 1, {optimizers.STEPS} do
+            optimizer:zero_grad();
+            ((w - goal) * (w - goal) + w:sin()):sum():backward()
+            optimizer:step()
+          end
+          local found = w:detach():tolist()
+          print(string.format("%.9g %.9g %.9g", found[1], found[2], found[3]))
+        end
+        """,
+    )
+    for (name, options), line in zip(optimizers.OPTIMIZERS, printed.splitlines(), strict=True):
+        expected = optimizers.expected_parameters(name, options)
+        assert [float(each) for each in line.split()] == pytest.approx(expected, abs=2e-6), (name, options)
+
+
+def test_schedules_set_pytorchs_learning_rates(rock: Path) -> None:
+    cases = ", ".join(f'{{ "{name}", {str(given)[1:-1]} }}' for name, given, _ in optimizers.SCHEDULES)
+    printed = lua(
+        rock,
+        f"""
+        local function tried(schedule)
+          for _ = 1, {optimizers.STEPS} do
+            io.write(string.format("%.12g ", schedule:get_last_lr()))
+            schedule:step()
+          end
+          print()
+        end
+        for _, case in ipairs({{ {cases} }}) do
+          local optimizer = tn.optim.SGD({{ tn.ones(1) }}, {{ lr = 0.1 }})
+          tried(tn.lr_scheduler[case[1]](optimizer, case[2], case[3]))
+        end
+        local optimizer = tn.optim.SGD({{ tn.ones(1) }}, {{ lr = 0.1 }})
+        tried(tn.lr_scheduler.LambdaLR(optimizer, function(i) return 1 / (2 + i) end))
+        """,
+    )
+    *rates, by_function = [[float(each) for each in line.split()] for line in printed.splitlines()]
+    for (name, given, schedule), found in zip(optimizers.SCHEDULES, rates, strict=True):
+        assert found == pytest.approx(optimizers.expected_rates(schedule), rel=1e-9), (name, given)
+    assert by_function == pytest.approx([0.1 / (2 + i) for i in range(optimizers.STEPS)])
+
+
 def test_gradients_of_gradients(rock: Path) -> None:
     printed = lua(
         rock,
@@ -286,6 +343,8 @@ MISTAKES = [
     ("tn.tensor({ { 1, 2 }, { 3 } })", "TN_ERROR_ARGUMENT", "ragged"),
     ("tn.tensor({ 1, 'two' })", "TN_ERROR_ARGUMENT", "an element is a string"),
     ("tn.tensor({ 1.5 }, { dtype = 'int64' })", "TN_ERROR_ARGUMENT", "1.5 is no int64"),
+    ("tn.tensor({ 300 }, { dtype = 'uint8' })", "TN_ERROR_ARGUMENT", "300 is no uint8"),
+    ("tn.tensor({ -1 }, { dtype = 'uint64' })", "TN_ERROR_ARGUMENT", "-1 is no uint64"),
     ("x[5]", "TN_ERROR_INDEX", "index 5 out of range"),
     ("x.nothing", "TN_ERROR_NOT_FOUND", 'no method or property "nothing"'),
     ("x:matmul(tn.zeros(3, 3))", "TN_ERROR_TORCH", "mat1 and mat2 shapes"),
@@ -543,14 +602,18 @@ def test_wrong_options_of_layers_are_refused(rock: Path) -> None:
       function() tn.lr_scheduler.StepLR({}, 3) end,
       function() tn.lr_scheduler.StepLR(tn.optim.SGD({ tn.ones(1) }), 0) end,
       function() tn.lr_scheduler.LambdaLR(tn.optim.SGD({ tn.ones(1) }), 3) end,
+      function() tn.lr_scheduler.CosineAnnealingLR(tn.optim.SGD({ tn.ones(1) }), 3, "x") end,
+      function() tn.DataLoader({ tn.ones(3) }, { batch_size = 0 }) end,
+      function() tn.DataLoader({ tn.ones(3) }, { batch_size = 1.5 }) end,
     }) do
       local fine, failed = pcall(make)
       print(fine, failed.message)
     end
     """
-    needs, unknown, called, state, whose, size, factor = lua(rock, program).splitlines()
+    needs, unknown, called, state, whose, size, factor, least, *batches = lua(rock, program).splitlines()
     assert "needs out_features" in needs and "biass" in unknown and "called with 1 tensors" in called
-    assert "has no bias" in state and "takes an optimizer" in whose
+    assert "has no bias" in state and "takes an optimizer" in whose and "eta_min" in least
+    assert [each.partition("more, not ")[2] for each in batches] == ["0", "1.5"]
     assert (
         "step_size of a scheduler is a number above 0, not 0" in size and "a function of the step" in factor
     )

@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tenfold.capi import bindings_node
-from tests.bindings import learning, networks
+from tests.bindings import learning, networks, optimizers
 from tests.bindings.sweep import UNCALLED, Case, Sweep, Tensor, library
 
 HERE = Path(__file__).parent
@@ -220,6 +220,52 @@ def test_gradients_of_gradients(package: Path) -> None:
     assert js(package, program) == [27, 18, None, False, True]
 
 
+def test_optimizers_end_where_pytorchs_do(package: Path) -> None:
+    cases = ", ".join(
+        f'["{name}", {optimizers.written(options, ":")}]' for name, options in optimizers.OPTIMIZERS
+    )
+    found = js(
+        package,
+        f"""
+        answer = [{cases}].map(([name, options]) => {{
+          const w = tn.tensor({optimizers.START}).requires_grad_(), goal = tn.tensor({optimizers.GOAL})
+          const optimizer = new tn.optim[name]([w], options)
+          for (let step = 0; step < {optimizers.STEPS}; step += 1) {{
+            optimizer.zero_grad()
+            w.sub(goal).mul(w.sub(goal)).add(w.sin()).sum().backward()
+            optimizer.step()
+          }}
+          return w.detach().tolist()
+        }})
+        """,
+    )
+    for (name, options), reached in zip(optimizers.OPTIMIZERS, found, strict=True):
+        expected = optimizers.expected_parameters(name, options)
+        assert reached == pytest.approx(expected, abs=2e-6), (name, options)
+
+
+def test_schedules_set_pytorchs_learning_rates(package: Path) -> None:
+    cases = ", ".join(f'["{name}", {given}]' for name, given, _ in optimizers.SCHEDULES)
+    found = js(
+        package,
+        f"""
+        const tried = (name, given) => {{
+          const schedule = tn.lr_scheduler[name](new tn.optim.SGD([tn.ones(1)], {{ lr: 0.1 }}), ...given)
+          return Array.from({{ length: {optimizers.STEPS} }}, () => {{
+            const rate = schedule.get_last_lr()
+            schedule.step()
+            return rate
+          }})
+        }}
+        answer = [...[{cases}].map((each) => tried(...each)), tried('LambdaLR', [(i) => 1 / (2 + i)])]
+        """,
+    )
+    *rates, by_function = found
+    for (name, given, schedule), reached in zip(optimizers.SCHEDULES, rates, strict=True):
+        assert reached == pytest.approx(optimizers.expected_rates(schedule), rel=1e-9), (name, given)
+    assert by_function == pytest.approx([0.1 / (2 + i) for i in range(optimizers.STEPS)])
+
+
 # ---- script -------------------------------------------------------------------------------------------
 
 
@@ -307,6 +353,17 @@ MISTAKES = [
     ("(() => { const all = []; all.push(all); return tn.tensor(all) })()", "TN_ERROR_ARGUMENT", "64 deep"),
     ("tn.zeros(1e30)", "TN_ERROR_ARGUMENT", "zeros: cannot be called with"),
     ("new tn.Tensor(8)", "TN_ERROR_ARGUMENT", "not by new"),
+    ("new x.constructor(1, 8, 0)", "TN_ERROR_ARGUMENT", "not by new"),
+    ("new tn.optim.SGD([x]).set_state({ handle: 8 })", "TN_ERROR_ARGUMENT", "set_state takes what state()"),
+    (
+        "x.requires_grad_().sum().backward({ gradient: 'x' })",
+        "TN_ERROR_ARGUMENT",
+        "a tensor is needed, not a",
+    ),
+    ("tn.zeros(2n ** 70n)", "TN_ERROR_ARGUMENT", "zeros: cannot be called with"),
+    ("x.add(2n ** 64n)", "TN_ERROR_ARGUMENT", "add: cannot be called with"),
+    ("tn.tensor([300], { dtype: 'uint8' })", "TN_ERROR_ARGUMENT", "300 is no uint8"),
+    ("tn.tensor([2n ** 63n])", "TN_ERROR_ARGUMENT", "9223372036854775808 is no int64"),
     ("tn.scope(async () => x.add(1))", "TN_ERROR_ARGUMENT", "must not be async"),
 ]
 
@@ -328,6 +385,38 @@ def raised(package: Path) -> list[list[str]]:
         }})
         """
     return js(package, program)
+
+
+def test_a_tensor_keeps_its_handle_whatever_is_assigned_to_it(package: Path) -> None:
+    assert js(package, "const x = tn.ones(3); x.handle = 8; answer = x.sum().item(); x.free()") == 3
+
+
+FORGERIES = [
+    "Object.defineProperty(tn.ones(3), 'handle', { value: 8 }).sum().item() === 3",
+    "Object.create(tn.Tensor.prototype).sum()",
+    "Object.defineProperty(Object.create(tn.Tensor.prototype), 'handle', { value: 8 }).item()",
+    "Object.assign(tn.ones(3), { numel: () => 1 }).data()",
+    "new tn.jit.Module(8).code()",
+    "tn.jit.Module.prototype.code.call(Object.setPrototypeOf(tn.generator(1), tn.jit.Module.prototype))",
+    "new (Object.getPrototypeOf(tn.jit.Module))(8, (handle) => handle).handle",
+    "new (Object.getPrototypeOf(tn.optim.SGD))(() => 8, [tn.ones(1)], {}, 1).step()",
+    "new (new tn.optim.SGD([x]).state().constructor)(8, (handle) => handle).handle",
+    "tn.randn(3, { generator: Object.setPrototypeOf(new tn.optim.SGD([x]), generators) })",
+    "f(x)",
+]
+
+
+def test_handles_cannot_be_forged(package: Path) -> None:
+    program = """
+      const x = tn.ones(3).requires_grad_()
+      const generators = Object.getPrototypeOf(tn.generator(1))
+      const forward = (context) => new context.constructor(8, 1)
+      const f = tn.autograd_function({ forward, backward: () => null })
+      answer = FORGERIES.map((forge) => {
+        try { return forge() } catch (error) { return error.code ?? `${error}` }
+      })"""
+    program = program.replace("FORGERIES", "[" + ", ".join(f"() => {text}" for text in FORGERIES) + "]")
+    assert js(package, program) == [True] + ["TN_ERROR_ARGUMENT"] * (len(FORGERIES) - 1)
 
 
 @pytest.mark.parametrize("number", range(len(MISTAKES)), ids=[each[0] for each in MISTAKES])
@@ -586,11 +675,14 @@ def test_wrong_options_of_layers_are_refused(package: Path) -> None:
               told(() => new tn.nn.Linear(2, 2).load_state_dict({ weight: tn.ones(2, 2) })),
               told(() => tn.lr_scheduler.StepLR({}, 3)),
               told(() => tn.lr_scheduler.ExponentialLR(new tn.optim.SGD([tn.ones(1)]))),
-              told(() => tn.lr_scheduler.LambdaLR(new tn.optim.SGD([tn.ones(1)]), 3))]
+              told(() => tn.lr_scheduler.LambdaLR(new tn.optim.SGD([tn.ones(1)]), 3)),
+              told(() => tn.lr_scheduler.CosineAnnealingLR(new tn.optim.SGD([tn.ones(1)]), 3, 'x')),
+              ...[0, 1.5].map((size) => told(() => tn.DataLoader([tn.ones(3)], { batch_size: size })))]
     """
-    needs, unknown, called, state, whose, gamma, factor = js(package, program)
+    needs, unknown, called, state, whose, gamma, factor, least, *batches = js(package, program)
     assert "needs out_features" in needs and "biass" in unknown and "called with input" in called
-    assert "differ in bias" in state and "takes an optimizer" in whose
+    assert "differ in bias" in state and "takes an optimizer" in whose and "eta_min" in least
+    assert [each.partition("more, not ")[2] for each in batches] == ["0", "1.5"]
     assert (
         "gamma of a scheduler is a number above 0, not undefined" in gamma
         and "function of the step" in factor

@@ -175,7 +175,15 @@ def test_destdir_stands_for_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("DESTDIR", str(tmp_path))
     assert cli.main(["capi", "install", "--prefix", "/opt/tenfold"]) == 0
     assert (tmp_path / "opt/tenfold/include/tenfold.h").exists()
-    assert "prefix=/opt/tenfold\n" in (tmp_path / "opt/tenfold/lib/pkgconfig/tenfold.pc").read_text()
+
+
+def test_a_prefix_may_be_moved(tmp_path: Path) -> None:
+    built()
+    assert cli.main(["capi", "install", "--prefix", str(tmp_path / "old")]) == 0
+    (tmp_path / "old").rename(tmp_path / "new")
+    (tmp_path / "rt.c").write_text(RT, encoding="utf-8")
+    run("cc", tmp_path / "rt.c", *flags(tmp_path / "new", "tenfold_rt"), "-o", tmp_path / "rt")
+    assert run(tmp_path / "rt") == "4\n"
 
 
 def test_a_relative_prefix_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Every language tries the overloads of a name in one order, that of Python's resolver."""
+"""Every language tries the overloads of a name in the order of Python's resolver."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ def description() -> Description:
 
 def test_lua_and_node_try_overloads_in_pytorchs_order(description):
     for operator in bindings_ops.operators(description):
-        schemas = [each.schema for each in operator.overloads]
-        assert schemas == in_torch_order(schemas, False), operator.name
+        # Overloads that may leave a None unsaid come last: random(x, 5) draws below 5, not from 5 to None.
+        last = [each.leaves_none_unsaid for each in operator.overloads]
+        assert last == sorted(last), operator.name
+        for unsaid in (False, True):
+            schemas = [each.schema for each in operator.overloads if each.leaves_none_unsaid == unsaid]
+            assert schemas == in_torch_order(schemas, False), operator.name
 
 
 def test_r_tries_overloads_in_pytorchs_order(description):

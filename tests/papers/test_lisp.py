@@ -180,3 +180,69 @@ def test_the_wrapper_makes_computes_reads_and_frees(tmp_path: Path) -> None:
     )
     done = subprocess.run([program], capture_output=True, text=True, check=True)
     assert done.stdout == "2 -5 2 2 0.3333\n"
+
+
+# The paper's wrapper of phase 2, as it stands there, built with our flags for C++ on libtorch.
+PHASE_2 = """
+// purple_torch.cpp
+#include <torch/torch.h>
+
+extern "C" {
+    typedef at::Tensor* PTensor;
+
+    PTensor pt_zeros(int* dims, int ndims) {
+        std::vector<int64_t> shape(dims, dims + ndims);
+        return new at::Tensor(torch::zeros(shape));
+    }
+
+    PTensor pt_add(PTensor a, PTensor b) {
+        return new at::Tensor(*a + *b);
+    }
+
+    void pt_free(PTensor t) {
+        delete t;
+    }
+}
+"""
+# Its tensors are libtenfold's, too: a program links both libraries, and hands the one's to the other.
+PHASE_2_USED = """
+#include <stdio.h>
+#include <tenfold.h>
+
+typedef void *PTensor;
+PTensor pt_zeros(int *dims, int ndims);
+PTensor pt_add(PTensor a, PTensor b);
+void pt_free(PTensor t);
+
+int main(void) {
+    int dims[] = {2, 3};
+    PTensor a = pt_zeros(dims, 2);
+    tn_tensor *shared = tn_torch_wrap_tensor(a);
+    tn_add_Scalar_(shared, tn_int(2), tn_int(1));
+    PTensor sum = pt_add(a, a);
+    tn_tensor *result = tn_torch_wrap_tensor(sum);
+    printf("%g %d\\n", ((const float *)tn_tensor_data(result))[5], (int)tn_tensor_size(result, 1));
+    tn_free(shared);
+    tn_free(result);
+    pt_free(sum);
+    pt_free(a);
+    return tn_live_tensors() != 0;
+}
+"""
+
+
+@pytest.mark.slow
+def test_the_wrapper_of_the_paper_is_built_and_linked(tmp_path: Path) -> None:
+    (tmp_path / "purple_torch.cpp").write_text(PHASE_2, encoding="utf-8")
+    (tmp_path / "program.c").write_text(PHASE_2_USED, encoding="utf-8")
+    build = """
+        python=$0
+        tenfold() { "$python" -m tenfold "$@"; }
+        g++ -shared -fPIC -o libpurple_torch.so purple_torch.cpp $(tenfold capi flags --torch)
+        gcc -o program program.c -L. -lpurple_torch $(tenfold capi flags) -Wl,-rpath,.
+        ./program
+    """
+    done = subprocess.run(
+        ["bash", "-euc", build, sys.executable], cwd=tmp_path, capture_output=True, text=True, timeout=600
+    )
+    assert (done.returncode, done.stdout) == (0, "4 3\n"), done.stderr[-3000:]

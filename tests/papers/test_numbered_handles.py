@@ -62,40 +62,63 @@ def test_the_functions_keep_their_signatures() -> None:
         assert plain(found.result) == (wanted["returns"] or "void"), wanted["name"]
 
 
-# The paper's first example, and what it is to print once libtorch is there.
+# The paper's first example, with what it is to print without libtorch and with it.
 CREATION = """
 #include <cstdio>
 #include <tenfold_rt.h>
 
 int main() {
-    std::printf("torch_available() = %s\\n", rt_torch_available() ? "true" : "false");
-    std::printf("torch_version() = %s\\n", rt_torch_version());
+    std::printf("=== PyTorch Tensor Creation ===\\nBackend Check:\\n");
+    std::printf("  torch_available() = %s\\n", rt_torch_available() ? "true" : "false");
+    if (!rt_torch_available()) {
+        std::printf("  \u26a0 Running in stub mode (PyTorch not installed)\\n");
+        return 0;
+    }
+    std::printf("  torch_version() = %s\\n  \u2713 PyTorch FFI backend ready\\n\\n", rt_torch_version());
     const int64_t dims[] = {3, 4};
     int64_t zeros = rt_torch_tensor_zeros(dims, 2), count = 0;
     const int64_t *shape = rt_torch_torchtensor_shape(zeros, &count);
-    std::printf("1. Zeros tensor [3, 4]:\\n");
+    std::printf("Creating tensors...\\n1. Zeros tensor [3, 4]:\\n");
     std::printf("   Shape: [%lld, %lld]\\n", (long long)shape[0], (long long)shape[1]);
     std::printf("   Dimensions: %lldD\\n", (long long)rt_torch_torchtensor_ndim(zeros));
     std::printf("   Total elements: %lld\\n", (long long)rt_torch_torchtensor_numel(zeros));
     rt_torch_torchtensor_free(zeros);
 }
 """
+WITHOUT = """=== PyTorch Tensor Creation ===
+Backend Check:
+  torch_available() = false
+  \u26a0 Running in stub mode (PyTorch not installed)
+"""
+WITH = """=== PyTorch Tensor Creation ===
+Backend Check:
+  torch_available() = true
+  torch_version() = 2.1.0+cu118
+  \u2713 PyTorch FFI backend ready
+
+Creating tensors...
+1. Zeros tensor [3, 4]:
+   Shape: [3, 4]
+   Dimensions: 2D
+   Total elements: 12
+"""
 
 
 def test_a_standalone_program_is_linked_and_runs(tmp_path: Path) -> None:
-    made, source, program = built(), tmp_path / "test_torch.cpp", tmp_path / "test_torch"
-    source.write_text(CREATION, encoding="utf-8")
-    command = ["g++", str(source), *made.compile_flags, *made.rt_link_flags, "-o", str(program)]
-    subprocess.run(command, check=True)
-    printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines() == [
-        "torch_available() = true",
-        f"torch_version() = {torch.__version__.partition('+')[0]}",
-        "1. Zeros tensor [3, 4]:",
-        "   Shape: [3, 4]",
-        "   Dimensions: 2D",
-        "   Total elements: 12",
-    ]
+    made = built()
+    folder = rt.add(made.include, made.lib, "cc").parent
+    (tmp_path / "test_torch.cpp").write_text(CREATION, encoding="utf-8")
+    build = f"g++ -I{made.include} test_torch.cpp -L{folder} -ltenfold_rt -o test_torch"
+    subprocess.run(build.split(), cwd=tmp_path, check=True)
+
+    def printed(**variables: str) -> str:
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(folder), **variables}
+        done = subprocess.run([tmp_path / "test_torch"], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert printed() == WITH.replace("2.1.0+cu118", torch.__version__.partition("+")[0])
+    assert printed(TENFOLD_TORCH_LIBRARY=str(tmp_path / "missing.so")) == WITHOUT
 
 
 def test_the_library_is_loaded_at_run_time() -> None:

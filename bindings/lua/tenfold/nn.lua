@@ -217,7 +217,9 @@ Scheduler.__index = Scheduler
 -- A learning rate that `rate` gives for each step, from that at the start.
 local function scheduler(optimizer, rate)
   if type(optimizer) ~= "table" or type(optimizer.get) ~= "function" then core.refuse("a scheduler takes an optimizer first") end
-  return setmetatable({ optimizer = optimizer, rate = rate, base = optimizer:get("lr"), last = 0 }, Scheduler)
+  local made = setmetatable({ optimizer = optimizer, rate = rate, base = optimizer:get("lr"), last = -1 }, Scheduler)
+  made:step()
+  return made
 end
 
 function Scheduler:step()
@@ -247,6 +249,7 @@ networks.lr_scheduler = {
   end,
   CosineAnnealingLR = function(optimizer, most, least)
     most, least = positive("T_max", most), least or 0
+    if type(least) ~= "number" then core.refuse("eta_min of a scheduler is a number, not %s", tostring(least)) end
     return scheduler(optimizer, function(step, base) return least + (base - least) * (1 + math.cos(math.pi * step / most)) / 2 end)
   end,
 }
@@ -257,6 +260,9 @@ function networks.DataLoader(tensors, options)
   options = options or {}
   if not is.tensors(tensors) or #tensors == 0 then core.refuse("DataLoader takes a table of tensors") end
   local count, size = tensors[1].shape[1], options.batch_size or 1
+  if type(size) ~= "number" or not (size >= 1) or size % 1 ~= 0 then
+    core.refuse("a batch has one sample or more, not %s", tostring(size))
+  end
   for _, each in ipairs(tensors) do
     if each.shape[1] ~= count then core.refuse("the tensors of a loader have one length") end
   end

@@ -135,10 +135,12 @@ function tensor.tensor(values, options)
     local value = flat[i]
     if type(value) == "boolean" and through ~= "bool" then value = value and 1 or 0 end
     if type(value) == "number" and through == "bool" then value = value ~= 0 end
-    if through:match("int") and not is.int(value) then
+    local whole = through:match("u?int")
+    if whole and (not is.int(value) or (value < 0 and whole == "uint")) then
       core.refuse("tensor: %s is no %s", tostring(value), through)
     end
     data[i - 1] = value
+    if whole and data[i - 1] ~= value then core.refuse("tensor: %s is no %s", tostring(value), through) end
   end
   local shape, rank = convert.ints(sizes, 0)
   local made = own(core.made(C.tn_tensor_from_data, data, core.DTYPES[through], shape, rank, nil, 0))

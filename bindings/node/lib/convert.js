@@ -1,7 +1,7 @@
 // What may be given for each type of an argument, and what C takes for it.
 'use strict'
 
-const { C, Owner, Tensor, TenfoldError, refuse } = require('./core')
+const { C, Owner, Tensor, TenfoldError, handleOf, heldBy, hold, refuse } = require('./core')
 const enums = require('../generated/enums.json')
 
 const { dtype: DTYPES, layout: LAYOUTS, memory_format: FORMATS, device: DEVICES, scalar: TAGS } = enums
@@ -24,7 +24,8 @@ const complex = (re, im) => new Typed(TAGS.complex, bitsOf(re), im)
 class Generator extends Owner {
   constructor(seed, device = 'cpu') {
     if (!is.int(seed)) refuse('generator: a seed is a whole number')
-    super(C.tn_generator_new(toDevice(device), BigInt(seed)), C.tn_generator_free)
+    super()
+    hold(this, C.tn_generator_new(toDevice(device), BigInt(seed)), C.tn_generator_free)
   }
 }
 
@@ -33,13 +34,15 @@ class Generator extends Owner {
 const named = (table) => (x) => typeof x === 'string' && Object.hasOwn(table, x)
 const many = (check) => (x) => (Array.isArray(x) || ArrayBuffer.isView(x)) && Array.prototype.every.call(x, check)
 
+const isLong = (x) => typeof x === 'bigint' && BigInt.asIntN(64, x) === x
+
 const is = {
   Tensor: (x) => x instanceof Tensor,
-  int: (x) => (Number.isInteger(x) && Math.abs(x) < 2 ** 63) || typeof x === 'bigint',
+  int: (x) => (Number.isInteger(x) && Math.abs(x) < 2 ** 63) || isLong(x),
   float: (x) => typeof x === 'number' || typeof x === 'bigint',
   bool: (x) => typeof x === 'boolean',
   str: (x) => typeof x === 'string',
-  Scalar: (x) => typeof x === 'number' || typeof x === 'boolean' || typeof x === 'bigint' || x instanceof Typed,
+  Scalar: (x) => typeof x === 'number' || typeof x === 'boolean' || isLong(x) || x instanceof Typed,
   ScalarType: named(DTYPES),
   Layout: named(LAYOUTS),
   MemoryFormat: named(FORMATS),
@@ -98,9 +101,9 @@ function toDevice(x) {
   return { type: DEVICES[type], index: index === undefined ? -1 : Number(index) }
 }
 
-function handleOf(tensor) {
-  if (tensor.handle === 0) throw new TenfoldError('argument', 'a tensor that is given was freed before')
-  return tensor.handle
+function liveHandle(tensor) {
+  if (!(tensor instanceof Tensor)) refuse(`a tensor is needed, not ${tensor === null ? 'null' : `a ${typeof tensor}`}`)
+  return handleOf(tensor) || refuse('a tensor that is given was freed before')
 }
 
 const numbers = (Type, wrap) => (x, size) => {
@@ -108,19 +111,19 @@ const numbers = (Type, wrap) => (x, size) => {
   return [entries.length ? Type.from(entries) : new Type(1), entries.length] // never NULL: that would be None
 }
 const toInts = numbers(BigInt64Array, BigInt)
-const toTensors = numbers(BigUint64Array, (x) => BigInt(x === null ? 0 : handleOf(x)))
+const toTensors = numbers(BigUint64Array, (x) => BigInt(x === null ? 0 : liveHandle(x)))
 const deviceBytes = (x) => Int32Array.of(toDevice(x).type, toDevice(x).index)
 
 // By type: what C takes for a value; a list takes two places, the array and its count.
 const plain = {
-  Tensor: (x) => x.handle,
+  Tensor: handleOf,
   Scalar: toScalar,
   ScalarType: (x) => DTYPES[x],
   MemoryFormat: (x) => FORMATS[x],
 }
 const pointers = {
-  Tensor: handleOf,
-  Generator: (x) => x.handle,
+  Tensor: liveHandle,
+  Generator: (x) => heldBy(x, C.tn_generator_free),
   str: (x) => x,
   int: (x) => BigInt64Array.of(BigInt(x)),
   float: (x) => Float64Array.of(Number(x)),
@@ -158,6 +161,6 @@ function putterOf(code, pointer) {
 }
 
 module.exports = {
-  DEVICES, DTYPES, Generator, Typed, checkOf, complex, deviceBytes, double, fromScalar, handleOf, is, putterOf, toDevice, toInts,
+  DEVICES, DTYPES, Generator, Typed, checkOf, complex, deviceBytes, double, fromScalar, liveHandle, is, putterOf, toDevice, toInts,
   toScalar, toTensors,
 }

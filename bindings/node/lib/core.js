@@ -162,19 +162,34 @@ function check(held, f, ...given) {
 
 // ---- tensors --------------------------------------------------------------------------------------------
 
+const owned = Symbol('a handle that C gave') // without which no tensor is made, since C trusts handles
+
+// A tensor's handle, 0 once it was freed. Whatever is assigned to an object or made of Tensor.prototype, only what
+// `own` made has one.
+let handleOf
+
 class Tensor {
-  // `handle` is 0, which C refuses, once it was freed.
-  constructor(handle, slot) {
-    if (slot === undefined) refuse('a tensor is made by tensor, zeros and the like, and not by new')
-    this.handle = handle
-    this.slot = slot
+  #handle
+  #slot
+
+  static {
+    handleOf = (tensor) => (#handle in tensor ? tensor.#handle : refuse('a tensor that C did not give'))
   }
+
+  constructor(origin, handle, slot) {
+    if (origin !== owned) refuse('a tensor is made by tensor, zeros and the like, and not by new')
+    this.#handle = handle
+    this.#slot = slot
+  }
+
+  // For a program's own calls of C.
+  get handle() { return this.#handle }
 
   // Free it now. Using it afterwards is an error; freeing it again is not.
   free() {
-    if (this.handle !== 0) {
-      this.handle = 0
-      release(this.slot)
+    if (this.#handle !== 0) {
+      this.#handle = 0
+      release(this.#slot)
     }
   }
 }
@@ -186,7 +201,7 @@ function own(handle) {
   untilEnd -= 1
   if (untilEnd < 0) endTask()
   const slot = vacant.length > 0 ? vacant.pop() : handles.length
-  const tensor = new Tensor(handle, slot)
+  const tensor = new Tensor(owned, handle, slot)
   handles[slot] = handle
   references[slot] = new WeakRef(tensor)
   if (state.scope !== null) state.scope.made.push(tensor)
@@ -244,26 +259,35 @@ function keep(tensor) {
 const objects = new FinalizationRegistry(({ handle, free }) => {
   if (handle !== 0) free(handle)
 })
+const holdings = new WeakMap() // by owner: its handle, and what frees it
+
+// Give an owner its handle.
+function hold(owner, handle, free) {
+  const holding = { handle: handle || fail(), free }
+  holdings.set(owner, holding)
+  objects.register(owner, holding, owner)
+  return owner
+}
+
+// The handle that an owner was given. What frees it tells its kind.
+function heldBy(owner, free) {
+  const holding = holdings.get(owner)
+  if (holding === undefined || holding.free !== free) refuse('an object that C did not give, or one of another kind')
+  if (holding.handle === 0) throw new TenfoldError('handle', 'it was freed before')
+  return holding.handle
+}
 
 // What owns a handle of another kind: `free` or the collector lets it go.
 class Owner {
-  #held
-  constructor(handle, free) {
-    this.#held = { handle: handle || fail(), free }
-    objects.register(this, this.#held, this)
-  }
-
-  get handle() {
-    if (this.#held.handle === 0) throw new TenfoldError('handle', 'it was freed before')
-    return this.#held.handle
-  }
+  // For a program's own calls of C.
+  get handle() { return heldBy(this, holdings.get(this)?.free) }
 
   free() {
-    if (this.#held.handle !== 0) {
-      objects.unregister(this)
-      this.#held.free(this.#held.handle)
-      this.#held.handle = 0
-    }
+    const holding = holdings.get(this)
+    if (holding === undefined || holding.handle === 0) return
+    objects.unregister(this)
+    holding.free(holding.handle)
+    holding.handle = 0
   }
 }
 
@@ -279,6 +303,6 @@ function text(f, ...given) {
 const truth = (answer) => (answer < 0 ? fail() : answer === 1)
 
 module.exports = {
-  C, Owner, Tensor, TenfoldError, callbacks, check, collect, fail, keep, koffi, made, own, ownList, ownMaybe, refuse, scope,
-  setPressure, state, text, truth,
+  C, Owner, Tensor, TenfoldError, callbacks, check, collect, fail, handleOf, heldBy, hold, keep, koffi, made, own, ownList,
+  ownMaybe, refuse, scope, setPressure, state, text, truth,
 }

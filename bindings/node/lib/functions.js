@@ -4,7 +4,7 @@
 // device in threads of libtorch's own: so functions and hooks take tensors on a CPU only.
 'use strict'
 
-const { C, Owner, Tensor, TenfoldError, callbacks, fail, koffi, made, own, refuse } = require('./core')
+const { C, Owner, Tensor, TenfoldError, callbacks, fail, handleOf, heldBy, hold, koffi, made, own, refuse } = require('./core')
 const { is, toDevice, toTensors } = require('./convert')
 
 const known = new Map() // what may be called, by its number, which C knows it by
@@ -18,7 +18,7 @@ function register(entry) {
 }
 
 const onCpu = (x) => x.device === 'cpu'
-const share = (tensor) => made(tensor, C.tn_tensor_share, tensor.handle)
+const share = (tensor) => made(tensor, C.tn_tensor_share, handleOf(tensor))
 const shared = (handle) => (handle === 0 ? null : own(made(null, C.tn_tensor_share, handle)))
 
 // Tensors that C lends, and null for what is undefined.
@@ -62,9 +62,12 @@ function checkCallbacks(status) {
 
 // ---- functions with a gradient of their own -------------------------------------------------------------
 
+const lending = Symbol('a context that C lends') // without which no context is made
+
 class Context {
   #pointer
-  constructor(pointer, count) {
+  constructor(origin, pointer, count) {
+    if (origin !== lending) refuse('a context is given to forward and backward, and not made by new')
     this.#pointer = pointer
     this.needs_input_grad = Array.from({ length: count }, (_, place) => C.tn_context_needs_grad(pointer, place) === 1)
   }
@@ -89,14 +92,14 @@ class Context {
 }
 
 const forward = callbacks.register('tn_forward_fn', guarded((pointer, inputs, n, outputs, m, user) => {
-  const context = new Context(pointer, Number(n))
+  const context = new Context(lending, pointer, Number(n))
   const answer = known.get(Number(user)).forward(context, ...lent(inputs, Number(n)))
   context.close()
   give(answer, outputs, Number(m), 'forward', true)
 }))
 
 const backward = callbacks.register('tn_backward_fn', guarded((pointer, gradients, n, outputs, m, user) => {
-  const context = new Context(pointer, Number(m))
+  const context = new Context(lending, pointer, Number(m))
   context.restore()
   context.close()
   const answer = known.get(Number(user)).backward(context, ...lent(gradients, Number(n)))
@@ -138,7 +141,7 @@ Tensor.prototype.register_hook = function registerHook(fn) {
   if (typeof fn !== 'function') refuse('register_hook: a function of the gradient')
   if (!onCpu(this)) throw new TenfoldError('not_available', 'JavaScript cannot run in another thread: a hook is for a tensor on a CPU')
   const number = register(fn)
-  let handle = C.tn_hook_new(this.handle, hook, number, null)
+  let handle = C.tn_hook_new(handleOf(this), hook, number, null)
   if (handle === 0) {
     known.delete(number)
     fail()
@@ -154,13 +157,18 @@ Tensor.prototype.register_hook = function registerHook(fn) {
 
 // ---- streams --------------------------------------------------------------------------------------------
 
+const queue = (stream) => heldBy(stream, C.tn_stream_free)
+
 // A queue of work on a CUDA device.
 class Stream extends Owner {
-  constructor(device = 'cuda') { super(C.tn_stream_new(toDevice(device)), C.tn_stream_free) }
+  constructor(device = 'cuda') {
+    super()
+    hold(this, C.tn_stream_new(toDevice(device)), C.tn_stream_free)
+  }
 
   // Call a function, whose work goes into this queue.
   run(fn) {
-    const scope = C.tn_stream_begin(this.handle)
+    const scope = C.tn_stream_begin(queue(this))
     if (scope < 0) fail()
     try {
       const result = fn()
@@ -172,23 +180,24 @@ class Stream extends Owner {
   }
 
   synchronize() {
-    if (C.tn_stream_synchronize(this.handle) !== 0) fail()
+    if (C.tn_stream_synchronize(queue(this)) !== 0) fail()
   }
 
   // Whether all that was asked of it is done.
   query() {
-    const answer = C.tn_stream_query(this.handle)
+    const answer = C.tn_stream_query(queue(this))
     return answer < 0 ? fail() : answer === 1
   }
 
   // Wait for what another stream, or the default one, was asked so far.
   wait(other) {
-    if (C.tn_stream_wait(this.handle, other ? other.handle : 0) !== 0) fail()
+    if (other && !(other instanceof Stream)) refuse('wait: a stream, or nothing')
+    if (C.tn_stream_wait(queue(this), other ? queue(other) : 0) !== 0) fail()
   }
 
   // Keep a tensor's memory until this stream is done with it.
   record(tensor) {
-    if (C.tn_stream_record(this.handle, is.Tensor(tensor) ? tensor.handle : refuse('record: a tensor')) !== 0) fail()
+    if (C.tn_stream_record(queue(this), is.Tensor(tensor) ? handleOf(tensor) : refuse('record: a tensor')) !== 0) fail()
   }
 }
 

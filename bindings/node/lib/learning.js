@@ -1,27 +1,27 @@
 // Gradients, and what improves parameters by them.
 'use strict'
 
-const { C, Owner, Tensor, fail, ownMaybe, refuse } = require('./core')
-const { handleOf, is, toTensors } = require('./convert')
+const { C, Owner, Tensor, fail, handleOf, heldBy, hold, ownMaybe, refuse } = require('./core')
+const { is, liveHandle, toTensors } = require('./convert')
 const { checkCallbacks } = require('./functions')
 
 // ---- gradients ------------------------------------------------------------------------------------------
 
 Object.assign(Tensor.prototype, {
   requires_grad_(needed = true) {
-    if (C.tn_set_requires_grad(this.handle, Boolean(needed)) !== 0) fail()
+    if (C.tn_set_requires_grad(handleOf(this), Boolean(needed)) !== 0) fail()
     return this
   },
 
   retain_grad() {
-    if (C.tn_retain_grad(this.handle) !== 0) fail()
+    if (C.tn_retain_grad(handleOf(this)) !== 0) fail()
     return this
   },
 
   // Add the gradients to those of the leaves.
   backward({ gradient = null, retain_graph: retain = false, create_graph: create = false } = {}) {
-    const from = gradient === null ? 0 : handleOf(gradient)
-    checkCallbacks(C.tn_backward_with(this.handle, from, retain || create, create))
+    const from = gradient === null ? 0 : liveHandle(gradient)
+    checkCallbacks(C.tn_backward_with(handleOf(this), from, retain || create, create))
   },
 })
 
@@ -53,44 +53,48 @@ const within = (begin) => (fn) => {
 
 // ---- optimizers -----------------------------------------------------------------------------------------
 
-class Optimizer extends Owner {
-  constructor(make, parameters, options, lr) {
-    if (!Array.isArray(parameters) || !parameters.length || !parameters.every(is.Tensor)) {
-      refuse("an optimizer's parameters are an array of tensors")
-    }
-    if (typeof (options.lr ?? lr) !== 'number') refuse("an optimizer's lr is a number")
-    super(make(...toTensors(parameters, 0), options.lr ?? lr), C.tn_optimizer_free)
-    for (const [name, value] of Object.entries(options)) this.set(name, value)
-  }
+class State extends Owner {}
 
+const held = (optimizer) => heldBy(optimizer, C.tn_optimizer_free)
+
+class Optimizer extends Owner {
   set(option, value) {
     if (!['number', 'boolean'].includes(typeof value)) refuse(`an optimizer's ${option} is a number or a boolean`)
-    if (C.tn_optimizer_set(this.handle, option, Number(value)) !== 0) fail()
+    if (C.tn_optimizer_set(held(this), option, Number(value)) !== 0) fail()
   }
 
   get(option) {
     const value = new Float64Array(1)
-    if (C.tn_optimizer_get(this.handle, String(option), value) !== 0) fail()
+    if (C.tn_optimizer_get(held(this), String(option), value) !== 0) fail()
     return value[0]
   }
 
   step() {
-    if (C.tn_optimizer_step(this.handle) !== 0) fail()
+    if (C.tn_optimizer_step(held(this)) !== 0) fail()
   }
 
   zero_grad() {
-    if (C.tn_optimizer_zero_grad(this.handle) !== 0) fail()
+    if (C.tn_optimizer_zero_grad(held(this)) !== 0) fail()
   }
 
   // All that it remembers, to give to set_state of another.
-  state() { return new Owner(C.tn_optimizer_state(this.handle), C.tn_value_free) }
+  state() { return hold(new State(), C.tn_optimizer_state(held(this)), C.tn_value_free) }
   set_state(state) {
-    if (C.tn_optimizer_set_state(this.handle, state.handle) !== 0) fail()
+    if (!(state instanceof State)) refuse('set_state takes what state() of an optimizer gave')
+    if (C.tn_optimizer_set_state(held(this), heldBy(state, C.tn_value_free)) !== 0) fail()
   }
 }
 
 const kind = (make, lr) => class extends Optimizer {
-  constructor(parameters, options = {}) { super(make, parameters, options, lr) }
+  constructor(parameters, options) {
+    if (!Array.isArray(parameters) || !parameters.length || !parameters.every(is.Tensor)) {
+      refuse("an optimizer's parameters are an array of tensors")
+    }
+    if (typeof (options?.lr ?? lr) !== 'number') refuse("an optimizer's lr is a number")
+    super()
+    hold(this, make(...toTensors(parameters, 0), options?.lr ?? lr), C.tn_optimizer_free)
+    for (const [name, value] of Object.entries(options ?? {})) this.set(name, value)
+  }
 }
 
 // Each takes an array of parameters and options, which tenfold.h lists.
@@ -103,6 +107,6 @@ const optim = {
 }
 
 module.exports = {
-  grad, optim, noGrad: within(C.tn_no_grad_begin), enableGrad: within(C.tn_enable_grad_begin),
+  Optimizer, grad, optim, noGrad: within(C.tn_no_grad_begin), enableGrad: within(C.tn_enable_grad_begin),
   inferenceMode: within(C.tn_inference_begin), detectAnomaly: within(C.tn_detect_anomaly_begin),
 }

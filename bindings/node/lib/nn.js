@@ -146,7 +146,8 @@ class Sequential extends Module {
 class Scheduler {
   constructor(optimizer, rate) {
     if (typeof optimizer?.get !== 'function') refuse('a scheduler takes an optimizer first')
-    Object.assign(this, { optimizer, rate, base: optimizer.get('lr'), last: 0 })
+    Object.assign(this, { optimizer, rate, base: optimizer.get('lr'), last: -1 })
+    this.step()
   }
 
   step() {
@@ -175,6 +176,7 @@ const schedulers = {
   },
   CosineAnnealingLR: (optimizer, tMax, least = 0) => {
     const most = positive('T_max', tMax)
+    if (typeof least !== 'number') refuse(`eta_min of a scheduler is a number, not ${least}`)
     return new Scheduler(optimizer, (step, base) => least + ((base - least) * (1 + Math.cos((Math.PI * step) / most))) / 2)
   },
 }
@@ -182,6 +184,7 @@ const schedulers = {
 // Tensors of one length in batches of their first dimension: for (const [x, y] of dataLoader([xs, ys], { batch_size: 32 })).
 function dataLoader(tensors, { batch_size: size = 1, shuffle = false, drop_last: dropLast = false } = {}) {
   if (!Array.isArray(tensors) || !tensors.length || !tensors.every(is.Tensor)) refuse('DataLoader takes an array of tensors')
+  if (!Number.isInteger(size) || size < 1) refuse(`a batch has one sample or more, not ${size}`)
   const count = tensors[0].shape[0]
   if (tensors.some((each) => each.shape[0] !== count)) refuse('the tensors of a loader have one length')
   return {

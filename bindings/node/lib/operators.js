@@ -1,7 +1,7 @@
 // A function for every operator of the table: which overload is meant, its call, its results.
 'use strict'
 
-const { C, Tensor, check, fail, made, own, ownList, ownMaybe, refuse } = require('./core')
+const { C, Tensor, check, fail, handleOf, made, own, ownList, ownMaybe, refuse } = require('./core')
 const { Typed, checkOf, putterOf } = require('./convert')
 const table = require('../generated/operators.json')
 
@@ -112,12 +112,12 @@ function build(name) {
   // Most calls are of one or two tensors, and need no deciding.
   if (tensorsAlone && first.positional === 1) {
     const f = C[first.plain[0]]
-    return (x, ...rest) => (x instanceof Tensor && rest.length === 0 ? own(made(x, f, x.handle)) : resolve(x, ...rest))
+    return (x, ...rest) => (x instanceof Tensor && rest.length === 0 ? own(made(x, f, handleOf(x))) : resolve(x, ...rest))
   }
   if (tensorsAlone && first.positional === 2) {
     const f = C[first.plain[0]]
     return (x, y, ...rest) => (x instanceof Tensor && y instanceof Tensor && rest.length === 0
-      ? own(made([x, y], f, x.handle, y.handle)) : resolve(x, y, ...rest))
+      ? own(made([x, y], f, handleOf(x), handleOf(y))) : resolve(x, y, ...rest))
   }
   return resolve
 }

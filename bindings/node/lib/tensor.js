@@ -1,8 +1,8 @@
 // A tensor's own: its properties, what makes it from JavaScript's values and back, its elements.
 'use strict'
 
-const { C, Tensor, TenfoldError, fail, made, own, refuse, text, truth } = require('./core')
-const { DEVICES, DTYPES, fromScalar, handleOf, is, toDevice, toInts } = require('./convert')
+const { C, Tensor, TenfoldError, fail, handleOf, made, own, refuse, text, truth } = require('./core')
+const { DEVICES, DTYPES, fromScalar, is, liveHandle, toDevice, toInts } = require('./convert')
 const operators = require('./operators')
 
 const ARRAYS = {
@@ -43,7 +43,10 @@ function flatten(values, shape, depth, flat) {
 
 function packed(flat, dtype) {
   if (dtype.includes('int')) {
-    const wrong = flat.find((each) => typeof each === 'number' && !Number.isInteger(each))
+    const bits = Number(dtype.match(/\d+/)[0]), fit = dtype.startsWith('u') ? BigInt.asUintN : BigInt.asIntN
+    const fits = (each) => typeof each === 'boolean' || (
+      (typeof each === 'bigint' || Number.isInteger(each)) && fit(bits, BigInt(each)) === BigInt(each))
+    const wrong = flat.find((each) => !fits(each))
     if (wrong !== undefined) refuse(`tensor: ${wrong} is no ${dtype}`)
   }
   if (dtype === 'bool') return Uint8Array.from(flat, (each) => (each ? 1 : 0))
@@ -88,7 +91,7 @@ function nest(data, shape, depth, offset, step) {
 const sizesBy = (write) => function () {
   const rank = this.dim()
   const sizes = new BigInt64Array(Math.max(rank, 1))
-  if (write(this.handle, sizes, rank) < 0) fail()
+  if (write(handleOf(this), sizes, rank) < 0) fail()
   return Array.from(sizes.subarray(0, rank), Number)
 }
 
@@ -96,28 +99,28 @@ const properties = {
   shape: sizesBy((...given) => C.tn_tensor_shape(...given)),
   strides: sizesBy((...given) => C.tn_tensor_strides(...given)),
   dtype() {
-    const code = C.tn_tensor_dtype(this.handle)
+    const code = C.tn_tensor_dtype(handleOf(this))
     return code < 0 ? fail() : C.tn_dtype_name(code)
   },
   device() {
     const found = new Int32Array(2)
-    if (C.tn_tensor_device(this.handle, found) !== 0) fail()
+    if (C.tn_tensor_device(handleOf(this), found) !== 0) fail()
     const kind = Object.keys(DEVICES).find((each) => DEVICES[each] === found[0])
     return found[1] < 0 ? kind : `${kind}:${found[1]}`
   },
-  is_leaf() { return truth(C.tn_is_leaf(this.handle)) },
+  is_leaf() { return truth(C.tn_is_leaf(handleOf(this))) },
   T() { return operators.numpy_T(this) },
 }
 for (const [name, get] of Object.entries(properties)) Object.defineProperty(Tensor.prototype, name, { get })
 
 Object.defineProperty(Tensor.prototype, 'grad', {
-  get() { return truth(C.tn_has_grad(this.handle)) ? own(made(this, C.tn_grad, this.handle)) : null },
+  get() { return truth(C.tn_has_grad(handleOf(this))) ? own(made(this, C.tn_grad, handleOf(this))) : null },
   set(gradient) {
-    if (C.tn_set_grad(this.handle, gradient === null ? 0 : handleOf(gradient)) !== 0) fail()
+    if (C.tn_set_grad(handleOf(this), gradient === null ? 0 : liveHandle(gradient)) !== 0) fail()
   },
 })
 Object.defineProperty(Tensor.prototype, 'requires_grad', {
-  get() { return truth(C.tn_requires_grad(this.handle)) },
+  get() { return truth(C.tn_requires_grad(handleOf(this))) },
   set(needed) { this.requires_grad_(needed) },
 })
 
@@ -131,20 +134,20 @@ for (const [name, dtype] of Object.entries(DTYPE_METHODS)) {
 const count = (found) => (found < 0 ? fail() : Number(found))
 
 Object.assign(Tensor.prototype, {
-  dim() { return count(C.tn_tensor_dim(this.handle)) },
-  numel() { return count(C.tn_tensor_numel(this.handle)) },
+  dim() { return count(C.tn_tensor_dim(handleOf(this))) },
+  numel() { return count(C.tn_tensor_numel(handleOf(this))) },
 
   // The size of a dimension, or all of them.
   size(dim) {
     if (dim === undefined) return this.shape
     if (!is.int(dim)) refuse('size: a dimension is a whole number')
-    return count(C.tn_tensor_size(this.handle, dim))
+    return count(C.tn_tensor_size(handleOf(this), dim))
   },
 
   // The only element.
   item() {
     const bytes = Buffer.alloc(24)
-    if (C.tn_tensor_item(this.handle, bytes) !== 0) fail()
+    if (C.tn_tensor_item(handleOf(this), bytes) !== 0) fail()
     return fromScalar(bytes)
   },
 
@@ -152,9 +155,11 @@ Object.assign(Tensor.prototype, {
   data() {
     const type = ARRAYS[this.dtype]
     if (type === undefined) refuse(`data: JavaScript has no array of ${this.dtype}: use to('float32') first`)
-    const found = new type(Math.max(this.numel(), 1))
-    if (C.tn_tensor_to_data(this.handle, found, C.tn_tensor_bytes(this.handle)) !== 0) fail()
-    return found.subarray(0, this.numel())
+    const numel = this.numel()
+    const found = new type(Math.max(numel, 1)).subarray(0, numel)
+    // Its own size, which C compares with the tensor's: numel and dtype are names that a program may give anew.
+    if (C.tn_tensor_to_data(handleOf(this), found, found.byteLength) !== 0) fail()
+    return found
   },
 
   // The elements as nested arrays; a number, or a boolean, of a tensor without dimensions.
@@ -171,7 +176,7 @@ Object.assign(Tensor.prototype, {
   to(where) {
     if (is.ScalarType(where)) return operators._to_copy(this, { dtype: where })
     if (!is.Device(where)) refuse(`to: ${where} is neither a dtype nor a device`)
-    return own(made(this, C.tn_to_device, this.handle, toDevice(where), false))
+    return own(made(this, C.tn_to_device, handleOf(this), toDevice(where), false))
   },
 
   // A part along the first dimension, counted from 0, or what a mask or indices pick.
@@ -191,10 +196,10 @@ Object.assign(Tensor.prototype, {
 
   is_same(other) {
     if (!(other instanceof Tensor)) refuse('is_same: the other is no tensor')
-    return truth(C.tn_tensor_is_same(this.handle, other.handle))
+    return truth(C.tn_tensor_is_same(handleOf(this), handleOf(other)))
   },
-  is_contiguous() { return truth(C.tn_tensor_is_contiguous(this.handle)) },
-  toString() { return this.handle === 0 ? 'a freed tensor' : text(C.tn_tensor_print, this.handle) },
+  is_contiguous() { return truth(C.tn_tensor_is_contiguous(handleOf(this))) },
+  toString() { return handleOf(this) === 0 ? 'a freed tensor' : text(C.tn_tensor_print, handleOf(this)) },
   [Symbol.for('nodejs.util.inspect.custom')]() { return this.toString() },
   toJSON() { return this.tolist() },
 

@@ -3,7 +3,7 @@
 
 const { C, Tensor, fail, made, own, refuse, text } = require('./core')
 const enums = require('../generated/enums.json')
-const { fromScalar, handleOf, is, toInts, toScalar, toTensors } = require('./convert')
+const { fromScalar, is, liveHandle, toInts, toScalar, toTensors } = require('./convert')
 
 const { none: NONE, tensor: TENSOR, string: STRING, list: LIST, tuple: TUPLE, dict: DICT, bool: BOOL } = enums.tag
 
@@ -39,7 +39,7 @@ function list(entries, hold) {
 // A tn_value, which `hold` frees later.
 function toValue(x, hold) {
   if (x === null || x === undefined) return hold(C.tn_value_none())
-  if (x instanceof Tensor) return hold(C.tn_value_tensor(handleOf(x)))
+  if (x instanceof Tensor) return hold(C.tn_value_tensor(liveHandle(x)))
   if (typeof x === 'string') return hold(C.tn_value_string(x))
   if (is.Scalar(x)) return hold(C.tn_value_scalar(toScalar(x)))
   if (x instanceof Tuple) {

@@ -4,7 +4,7 @@ dataloader <- function(dataset, batch_size = 1, shuffle = FALSE, sampler = NULL,
                        collate_fn = NULL, pin_memory = FALSE, drop_last = FALSE, timeout = -1, worker_init_fn = NULL,
                        worker_globals = NULL, worker_packages = NULL) {
   if (!inherits(dataset, "dataset")) refuse("dataloader takes a dataset", kind = "TYPE")
-  if (!is.null(batch_size) && batch_size < 1) refuse("a batch has one sample or more, not ", batch_size)
+  if (!is.null(batch_size) && !isTRUE(batch_size >= 1)) refuse("a batch has one sample or more, not ", batch_size)
   iterable <- inherits(dataset, "iterable_dataset")
   ordered <- c(if (shuffle) "shuffle", if (!is.null(sampler)) "sampler", if (!is.null(batch_sampler)) "batch_sampler")
   if (length(ordered) > 1) refuse("an order is given once, not by ", paste(ordered, collapse = " and "))

@@ -176,7 +176,7 @@ torch_set_num_interop_threads <- function(num_threads) invisible(.Call(C_tf_inte
 # Libtorch comes with Python's package torch, and libtenfold is built against it: nothing is downloaded here.
 install_torch <- function(reinstall = FALSE, ..., .inform_restart = TRUE) {
   if (torch_is_installed()) return(invisible(TRUE))
-  refuse("libtorch is installed by Python: pip install tenfold[libtorch], then tenfold capi build", kind = "NOT_AVAILABLE")
+  refuse("libtorch is installed by Python: pip install 'tenfold[libtorch]', then tenfold capi build", kind = "NOT_AVAILABLE")
 }
 
 install_torch_from_file <- install_torch

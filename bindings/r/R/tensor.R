@@ -106,6 +106,9 @@ as.logical.torch_tensor <- function(x, ...) as.logical(.Call(C_tf_to_vector, x))
 
 as.complex.torch_tensor <- function(x, ...) as.complex(.Call(C_tf_to_vector, x))
 
+# The elements of a uint8 tensor as bytes.
+as.raw.torch_tensor <- function(x) as.raw(.Call(C_tf_to_vector, x))
+
 as.list.torch_tensor <- function(x, ...) torch_unbind(x)
 
 as.data.frame.torch_tensor <- function(x, row.names = NULL, optional = FALSE, ...) {

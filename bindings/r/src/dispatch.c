@@ -21,6 +21,9 @@ const char *describe_value(SEXP x) {
     case VECSXP: return Rf_inherits(x, "torch_device") ? "a device" : "a list";
     case CLOSXP: case BUILTINSXP: return "a function";
     case EXTPTRSXP: return "a handle of another kind";
+    case ENVSXP: return "an environment";
+    case RAWSXP: return "a raw vector";
+    case SYMSXP: case LANGSXP: case EXPRSXP: return "an expression";
     default: return "something else";
     }
 }
@@ -194,24 +197,38 @@ SEXP call_operator(const operator_entry *op, SEXP *given) {
     return result;
 }
 
+/* A tensor and a number, which is saved for backward as in PyTorch: a second backward finds it gone. */
+static SEXP by_number(tn_tensor *(*call)(const tn_tensor *, const tn_tensor *), SEXP x, SEXP number) {
+    const tn_tensor *self = tensor_of(x);
+    tn_tensor *operand = tn_tensor_from_number(scalar_of(number));
+    if (operand == NULL) raise_last();
+    tn_tensor *made = call(self, operand);
+    tn_free(operand);
+    return give(made);
+}
+
 /* R's operators, by their place in the list of `mixed`: two tensors, or a tensor and a number on its right, at once;
  * whatever else goes the long way in R. */
 SEXP tf_arith(SEXP code, SEXP e1, SEXP e2) {
     static tn_tensor *(*const of_tensors[])(const tn_tensor *, const tn_tensor *) = {
         tn_add, tn_sub, tn_mul, tn_div, tn_pow, tn_eq, tn_ne, tn_lt, tn_le, tn_gt, tn_ge};
     static tn_tensor *(*const of_number[])(const tn_tensor *, tn_scalar) = {
-        NULL, NULL, tn_mul_Scalar, tn_div_Scalar, tn_pow_Tensor_Scalar, tn_eq_Scalar, tn_ne_Scalar,
+        NULL, NULL, NULL, NULL, tn_pow_Tensor_Scalar, tn_eq_Scalar, tn_ne_Scalar,
         tn_lt_Scalar, tn_le_Scalar, tn_gt_Scalar, tn_ge_Scalar};
     static const char *const names[] = {"+", "-", "*", "/", "^", "==", "!=", "<", "<=", ">", ">="};
     int at = INTEGER(code)[0] - 1;
     if (is_tensor(e1)) {
         if (is_tensor(e2)) return give(of_tensors[at](tensor_of(e1), tensor_of(e2)));
         if (is_number(e2, false) && Rf_getAttrib(e2, R_DimSymbol) == R_NilValue) {
+            if (at == 2 || at == 3) return by_number(of_tensors[at], e1, e2);
             tn_scalar number = scalar_of(e2);
             if (at == 0) return give(tn_add_Scalar(tensor_of(e1), number, tn_int(1)));
             if (at == 1) return give(tn_sub_Scalar(tensor_of(e1), number, tn_int(1)));
             return give(of_number[at](tensor_of(e1), number));
         }
+    }
+    if (at == 2 && is_tensor(e2) && is_number(e1, false) && Rf_getAttrib(e1, R_DimSymbol) == R_NilValue) {
+        return by_number(tn_mul, e2, e1);
     }
     SEXP name = PROTECT(Rf_mkString(names[at]));
     SEXP found = Rf_eval(PROTECT(Rf_lang4(Rf_install("mixed"), name, e1, e2)), package_env);

@@ -1,10 +1,39 @@
 /* tensors.c: tensors from R's vectors and arrays and back, what they are, and their gradients. */
 #include "bridge.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 static const tn_memory_format row_major = TN_CONTIGUOUS_FORMAT;
+
+/* The numbers that an integer type holds: from `least` up to, but without, `beyond`. False for other types. */
+static bool range_of(tn_dtype type, double *least, double *beyond) {
+    static const struct {
+        tn_dtype type;
+        double least, beyond;
+    } ranges[] = {
+        {TN_UINT8, 0, 0x1p8},       {TN_INT8, -0x1p7, 0x1p7},    {TN_INT16, -0x1p15, 0x1p15}, {TN_INT32, -0x1p31, 0x1p31},
+        {TN_INT64, -0x1p63, 0x1p63}, {TN_UINT16, 0, 0x1p16},     {TN_UINT32, 0, 0x1p32},      {TN_UINT64, 0, 0x1p64},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        if (ranges[i].type != type) continue;
+        *least = ranges[i].least, *beyond = ranges[i].beyond;
+        return true;
+    }
+    return false;
+}
+
+/* Numbers that the integers of a type cannot hold are refused, as PyTorch does. */
+static void check_range(SEXP x, tn_dtype type) {
+    double least, beyond;
+    if (Rf_inherits(x, "integer64") || !range_of(type, &least, &beyond)) return;
+    for (R_xlen_t i = 0; i < Rf_xlength(x); i++) {
+        double value = TYPEOF(x) == INTSXP ? INTEGER(x)[i] : trunc(REAL(x)[i]);
+        if (value >= least && value < beyond) continue;
+        fail_with(TN_ERROR_ARGUMENT, "element %.0f, %g, does not fit in %s", i + 1.0, value, tn_dtype_name(type));
+    }
+}
 
 /* A vector as a tensor of the given sizes, R's order of elements being by columns. */
 SEXP tf_from_vector(SEXP x, SEXP sizes, SEXP dtype, SEXP device) {
@@ -44,6 +73,7 @@ SEXP tf_from_vector(SEXP x, SEXP sizes, SEXP dtype, SEXP device) {
     default: fail_with(TN_ERROR_TYPE, "%s cannot become a tensor", describe_value(x));
     }
     if (dtype != R_NilValue) to = dtype_of(dtype);
+    if (TYPEOF(x) == INTSXP || TYPEOF(x) == REALSXP) check_range(x, to);
     tn_device where = {TN_CPU, -1};
     if (device != R_NilValue) where = device_of(device);
     if (n == 0) data = &step;

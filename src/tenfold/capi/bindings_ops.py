@@ -70,6 +70,10 @@ class Overload:
     result: str
 
     @property
+    def leaves_none_unsaid(self) -> bool:
+        return any(argument.required and not argument.needed for argument in self.arguments)
+
+    @property
     def positional(self) -> tuple[Given, ...]:
         return tuple(argument for argument in self.arguments if not argument.keyword)
 
@@ -134,10 +138,13 @@ def operators(description: Description) -> list[Operator]:
         overloads.setdefault(name, []).append(_overload(schema, functions))
         prose = functions[0].doc.rpartition("aten::")[0].strip()
         docs.setdefault(name, prose)
-    return [
-        Operator(name, docs[name], tuple(overloads_in_torch_order(found, lambda each: each.schema)))
-        for name, found in overloads.items()
-    ]
+    return [Operator(name, docs[name], _in_order(found)) for name, found in overloads.items()]
+
+
+def _in_order(overloads: list[Overload]) -> tuple[Overload, ...]:
+    """PyTorch's order, those that leave a None unsaid last: `random(x, 5)` is below 5, not from 5 to None."""
+    found = overloads_in_torch_order(overloads, lambda overload: overload.schema)
+    return tuple(sorted(found, key=lambda overload: overload.leaves_none_unsaid))
 
 
 _DTYPES = {"long": "int64", "float": "float32"}  # the schemas' words for the dtypes that are defaults

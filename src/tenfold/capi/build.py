@@ -36,7 +36,7 @@ SHARDS = 12
 TOGETHER = (
     "apart written",
     "autograd functions scopes",
-    "archives compile modules script sources torch_objects training",
+    "archives compile modules script script_functions sources torch_objects training",
     "contents stacks values",
     "devices generators memory",
     "optimizers safetensors steps",

@@ -34,7 +34,7 @@ class Package:
         requires = f"Requires: {' '.join(self.needs)}\n" if self.needs else ""
         include = "${includedir}" + (f"/{self.headers}" if self.headers else "")
         return (
-            "libdir=${prefix}/lib\nincludedir=${prefix}/include\n\n"
+            "prefix=${pcfiledir}/../..\nlibdir=${prefix}/lib\nincludedir=${prefix}/include\n\n"
             f"Name: {self.name}\nDescription: {self.about}\nVersion: {release}\n{requires}"
             f'Libs: -L"${{libdir}}" -l{self.name} -Wl,-rpath,"${{libdir}}"'
             f"{''.join(f' -l{each}' for each in self.system)}\n"
@@ -82,7 +82,7 @@ def install(built: Built, packages: Sequence[Package], prefix: str, destdir: str
         link_names(target)
         if package.static:
             _copy(built.lib / f"{name}.a", lib / f"{name}.a")
-        _write(lib / "pkgconfig" / f"{package.name}.pc", f"prefix={prefix}\n{package.pkg_config}")
+        _write(lib / "pkgconfig" / f"{package.name}.pc", package.pkg_config)
     _copy(
         built.lib / "libtenfold_torch.so", lib / "libtenfold_torch.so"
     )  # libtenfold looks for it beside itself

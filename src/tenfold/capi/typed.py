@@ -77,9 +77,8 @@ class TypedForm:
     @property
     def doc(self) -> str:
         """One line: what it does, then the operator's own schema."""
-        prose = self.row.doc.strip().splitlines()[0].strip() if self.row.doc.strip() else ""
         how = {"inplace": "In place. ", "out": "Into given tensors. ", "with": "", "": ""}[self.form]
-        return f"{how}{prose + ' ' if prose else ''}aten::{self.schema}"
+        return f"{how}{self.row.doc}{' ' * bool(self.row.doc)}aten::{self.schema}"
 
 
 def typed_forms(installed: Mapping[str, Installed], taken: frozenset[str]) -> Iterator[TypedForm]:

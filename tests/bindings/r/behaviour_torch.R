@@ -237,3 +237,23 @@ behaves("a product is computed where a sparse matrix has elements", local({
   found <- torch_sparse_sampled_addmm(mask, torch_ones(2, 4), torch_ones(4, 3), beta = 2, alpha = 0.5)
   stopifnot(as_array(found$to_dense()) == rbind(c(4, 6, 8), 0))
 }))
+
+behaves("a number in a product is saved for one backward, as in PyTorch", local({
+  for (f in list(function(x) 2 * x, function(x) x * 2, function(x) x / 2)) {
+    x <- torch_tensor(2, requires_grad = TRUE)
+    y <- f(x)
+    y$backward(retain_graph = TRUE)
+    y$backward()
+    stopifnot(grepl("second time", tryCatch(y$backward(), error = conditionMessage)))
+  }
+  stopifnot((torch_tensor(1:2) * 2.5)$dtype == torch_float(), (2L * torch_tensor(1:2))$dtype == torch_int64())
+}))
+
+behaves("numbers that an integer type cannot hold are refused", local({
+  for (make in list(function() torch_tensor(2^70, dtype = torch_int64()), function() torch_tensor(NaN, dtype = torch_int()),
+                    function() torch_tensor(c(1, -1), dtype = torch_uint8()), function() torch_tensor(300L, dtype = torch_uint8()))) {
+    stopifnot(grepl("does not fit in", tryCatch(make(), tenfold_error = conditionMessage)))
+  }
+  stopifnot(torch_tensor(1.5, dtype = torch_int64())$item() == 1, torch_tensor(255.9, dtype = torch_uint8())$item() == 255)
+  stopifnot(grepl("not NA", tryCatch(dataloader(tensor_dataset(torch_ones(3)), batch_size = NA), tenfold_error = conditionMessage)))
+}))

@@ -27,6 +27,12 @@ network <- nn_sequential(nn_linear(2, 3), nn_tanh())
 input <- torch_randn(4, 2)
 stopifnot(torch_allclose(run_graph_function(jit_trace(network, input), list(input))[[1]], network(input)))
 
+doubled <- compiled_function("def doubled(x, by: int = 2):\n  return x * by")
+stopifnot(inherits(doubled, "script_function"), as_array(doubled(torch_ones(2))) == 2, as_array(doubled(torch_ones(2), 3L)) == 3)
+again <- jit_unserialize(jit_serialize(doubled))
+stopifnot(as_array(again(torch_ones(1))) == 2, as_array(run_graph_function(doubled, list(torch_ones(1)))[[1]]) == 2)
+rm(again)
+
 told <- function(code) tryCatch(code, error = identity)
 rm(found, expected, ours, theirs)
 invisible(gc())
@@ -37,6 +43,7 @@ for (i in 1:30) {
   stopifnot(failed$name == "TN_ERROR_TORCH", !grepl("Exception raised from", conditionMessage(failed))) # no C++ backtrace
   stopifnot(inherits(told(lltm_step(1, 2, 3, 4, 5)), "type_error"), inherits(told(run_graph_function(relu, list(1))), "error"))
   stopifnot(inherits(told(run_graph_function(relu, 1)), "type_error"))
+  stopifnot(grepl("expected", conditionMessage(told(compiled_function("def f(")))), inherits(told(compiled_function(1)), "type_error"))
 }
 invisible(gc())
 stopifnot(identical(tenfold_memory()[c("tensors", "objects")], before[c("tensors", "objects")]))

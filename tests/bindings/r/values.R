@@ -37,4 +37,5 @@ stopifnot(same_numbers(torch_sort(x, 1, descending = TRUE)[[1]], apply(m, 2, sor
 stopifnot(all.equal(as.numeric(torch_std(x, 1, TRUE, TRUE)), apply(m, 2, sd), tolerance = 1e-6)) # dim, unbiased, keepdim
 bytes <- writeBin(c(1.5, 2.5), raw(), size = 4)
 stopifnot(identical(as_array(torch_tensor_from_buffer(bytes, 2)), c(1.5, 2.5)), identical(buffer_from_torch_tensor(torch_tensor(c(1.5, 2.5))), bytes))
+stopifnot(rawToChar(as.raw(torch_tensor(charToRaw("text")))) == "text")
 cat("fine")

@@ -9,10 +9,18 @@ namespace {
 
 SEXP run_script_function(SEXP fn, SEXP inputs) {
     return tenfold::entry([&] {
-        tenfold::Function function(fn);
+        tenfold::Function function = tenfold::function(fn);
         tenfold::Stack stack = tenfold::stack(inputs);
         function(stack);
         return tenfold::wrap(stack);
+    });
+}
+
+// A method of a script module as a script function of its own.
+SEXP script_method(SEXP module, SEXP name) {
+    return tenfold::entry([&] {
+        if (TYPEOF(name) != STRSXP || Rf_xlength(name) != 1) throw tenfold::error(TN_ERROR_TYPE, "a method has one name");
+        return tenfold::wrap(tenfold::function(module, CHAR(STRING_ELT(name, 0))));
     });
 }
 
@@ -45,7 +53,11 @@ SEXP lltm_cell(SEXP input, SEXP weight, SEXP bias, SEXP hidden, SEXP cell) {
 }
 
 SEXP there_and_back(SEXP x) {
-    return tenfold::entry([&] { return tenfold::wrap(tenfold::value(x)); });
+    return tenfold::entry([&] {
+        if (Rf_inherits(x, "script_function")) return tenfold::wrap(tenfold::function(x));
+        if (Rf_inherits(x, "script_module")) return tenfold::wrap(tenfold::module(x));
+        return tenfold::wrap(tenfold::value(x));
+    });
 }
 
 SEXP map_tensor(SEXP x, SEXP fn) {
@@ -61,6 +73,7 @@ SEXP map_tensor(SEXP x, SEXP fn) {
 
 const R_CallMethodDef methods[] = {
     {"run_script_function", reinterpret_cast<DL_FUNC>(run_script_function), 2},
+    {"script_method", reinterpret_cast<DL_FUNC>(script_method), 2},
     {"lltm_cell", reinterpret_cast<DL_FUNC>(lltm_cell), 5},
     {"there_and_back", reinterpret_cast<DL_FUNC>(there_and_back), 1},
     {"map_tensor", reinterpret_cast<DL_FUNC>(map_tensor), 2},

@@ -16,3 +16,6 @@ lltm <- nn_module(
 
 # Call what jit_trace gave, by its GraphFunction and a Stack, with the entries of a list().
 run_graph_function <- function(fn, inputs) .Call(C_run_graph_function, fn, inputs)
+
+# A script function from TorchScript's source, which libtorch compiles in C++.
+compiled_function <- function(source) .Call(C_compiled_function, source)

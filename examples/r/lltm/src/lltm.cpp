@@ -1,6 +1,7 @@
 // An LLTM against libtorch, for tensors that R made; and R's script functions called as libtorch's own.
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/jit.h>
 
 #include <tenfold.hpp>
 // after it, since it decides how functions of tenfold.h are found
@@ -69,20 +70,30 @@ SEXP lltm_step(SEXP input, SEXP weight, SEXP bias, SEXP hidden, SEXP cell) {
 
 SEXP run_graph_function(SEXP fn, SEXP inputs) {
     return tenfold::entry([&] {
-        tenfold::Function kept(fn);
+        tenfold::Function kept = tenfold::function(fn);
         tenfold::Stack given = tenfold::stack(inputs);
-        torch::jit::Stack arguments = tenfold::to_torch(given.get());
-        torch::jit::Function &function = tenfold::function_of(kept.get());
-        arguments.insert(arguments.begin(), tenfold::to_torch(kept.get())._ivalue());
-        const c10::IValue result = function(std::move(arguments));
+        torch::jit::Function &function = tenfold::to_torch(kept.get());
+        const c10::IValue result = function(tenfold::to_torch(given.get()));
         tenfold::Stack results(tenfold::from_torch(torch::jit::Stack{result}));
         return tenfold::wrap(results);
+    });
+}
+
+// TorchScript's source of one function, compiled by libtorch here and called by R.
+SEXP compiled_function(SEXP source) {
+    return tenfold::entry([&] {
+        if (TYPEOF(source) != STRSXP || Rf_xlength(source) != 1) throw tenfold::error(TN_ERROR_TYPE, "a source is one string");
+        auto unit = torch::jit::compile(CHAR(STRING_ELT(source, 0)) + std::string("\n"));  // which the parser wants last
+        const auto defined = unit->get_functions();
+        if (defined.size() != 1) throw tenfold::error(TN_ERROR_ARGUMENT, "a source defines one function");
+        return tenfold::wrap(tenfold::own(tenfold::from_torch(*defined[0], unit)));
     });
 }
 
 const R_CallMethodDef methods[] = {
     {"lltm_step", reinterpret_cast<DL_FUNC>(lltm_step), 5},
     {"run_graph_function", reinterpret_cast<DL_FUNC>(run_graph_function), 2},
+    {"compiled_function", reinterpret_cast<DL_FUNC>(compiled_function), 1},
     {nullptr, nullptr, 0},
 };
 

@@ -246,6 +246,8 @@ TN_API void tn_free(tn_tensor *tensor);
 TN_API void tn_free_all(tn_tensor **tensors, int64_t tensors_count);
 /** Another handle of the same tensor. */
 TN_API tn_tensor *tn_tensor_share(const tn_tensor *tensor);
+/** A tensor of one number, which gives way in type promotion as the 2 of `2 * x` does. */
+TN_API tn_tensor *tn_tensor_from_number(tn_scalar number);
 /** A tensor with a copy of the host's elements; strides count elements, none means row-major order.
  * @optional strides shape data */
 TN_API tn_tensor *tn_tensor_from_data(const void *data, tn_dtype dtype, const int64_t *shape,
@@ -489,8 +491,8 @@ TN_API tn_value *tn_load_safetensors(const char *path);
 
 /* ==== autograd ==== (src/autograd.cpp, src/scopes.cpp, src/functions.cpp) */
 
-typedef struct tn_function tn_function; /* a function whose gradient the host computes */
-typedef struct tn_context tn_context;   /* one call of such a function, while one of its callbacks runs */
+typedef struct tn_function tn_function; /* two callbacks of the host's, or a function of TorchScript */
+typedef struct tn_context tn_context;   /* one call of a function, while one of its callbacks runs */
 typedef struct tn_hook tn_hook;         /* a callback on the gradient of a tensor */
 
 /* Callbacks borrow their inputs and give their results away. They return TN_OK, or anything else to fail: the
@@ -573,9 +575,11 @@ TN_API tn_function *tn_function_new(const char *name, tn_forward_fn forward, tn_
 /** Free a function; graphs that were recorded with it keep what they need.
  * @consumes function @optional function */
 TN_API void tn_function_free(tn_function *function);
-/** Call a function on inputs, with as many results as it was made with. @optional inputs @out outputs */
+/** Call a function on tensors, for as many tensors as it has results. @optional inputs @out outputs */
 TN_API tn_status tn_function_call(const tn_function *function, const tn_tensor *const *inputs,
                                   int64_t inputs_count, tn_tensor **outputs, int64_t outputs_count);
+/** Call a function: its arguments are on the stack, its result replaces them; on failure the stack is empty. */
+TN_API tn_status tn_function_run(const tn_function *function, tn_stack *stack);
 /** In forward: keep inputs or results for backward. @optional tensors */
 TN_API tn_status tn_context_save(tn_context *context, const tn_tensor *const *tensors, int64_t tensors_count);
 /** In backward: how many tensors forward kept. */
@@ -613,6 +617,8 @@ TN_API tn_status tn_module_save(const tn_module *module, const char *path);
 TN_API tn_status tn_module_save_for_mobile(const tn_module *module, const char *path);
 /** The TorchScript file of a module as a tensor of bytes. */
 TN_API tn_tensor *tn_module_save_data(const tn_module *module);
+/** Another handle of the same module. */
+TN_API tn_module *tn_module_share(const tn_module *module);
 /** Free a module. @consumes module @optional module */
 TN_API void tn_module_free(tn_module *module);
 /** A module whose methods are the functions that a TorchScript source defines. */
@@ -647,6 +653,10 @@ TN_API tn_status tn_module_call(const tn_module *module, const char *method, tn_
 /** Call a module's `forward` on tensors, for a result that is a tensor. @optional inputs */
 TN_API tn_tensor *tn_module_forward(const tn_module *module, const tn_tensor *const *inputs,
                                     int64_t inputs_count);
+/** A method of a module as a function, which keeps the module. */
+TN_API tn_function *tn_module_function(const tn_module *module, const char *method);
+/** The module whose `forward` is a function of TorchScript. */
+TN_API tn_module *tn_function_module(const tn_function *function);
 /** The names of a module's methods, a list of strings. */
 TN_API tn_value *tn_module_methods(const tn_module *module);
 /** A module's parameters, a dict of tensors by names such as "layer.weight". */
@@ -691,6 +701,11 @@ TN_API tn_status tn_torch_set_stack(tn_stack *stack, const void *object);
 TN_API tn_status tn_torch_get_module(const tn_module *module, void *out);
 /** A handle of a torch::jit::Module, with which it is one. */
 TN_API tn_module *tn_torch_wrap_module(const void *object);
+/** The torch::jit::Function behind a handle, which keeps it: `out` is the address of a pointer to one. */
+TN_API tn_status tn_torch_get_function(const tn_function *function, void *out);
+/** A handle of a torch::jit::Function that lives at least as long as the std::shared_ptr<void> `keeper`.
+ * @optional keeper */
+TN_API tn_function *tn_torch_wrap_function(void *object, const void *keeper);
 
 /* ==== packages ==== */
 

@@ -6,26 +6,26 @@
 
 #include "sources.h"
 
-using namespace tenfold;
-
-namespace {
+namespace tenfold {
 
 namespace jit = torch::jit;
 
-// The function with the module as its first argument, and with the functions it calls in it.
-void add_method(jit::Module &module, jit::Function &function) {
+// The functions that it calls are copied into it.
+void add_method(jit::Module &module, const std::string &name, jit::Function &function) {
     auto graph = jit::toGraphFunction(function).graph()->copy();
     jit::Inline(*graph);
     graph->insertInput(0, "self")->setType(module._ivalue()->type());
-    auto name = c10::QualifiedName(*module.type()->name(), function.name());
-    auto *method = module._ivalue()->compilation_unit()->create_function(name, graph);
+    auto *method = module._ivalue()->compilation_unit()->create_function(
+        c10::QualifiedName(*module.type()->name(), name), graph);
     auto arguments = function.getSchema().arguments();
     arguments.insert(arguments.begin(), c10::Argument("self", module._ivalue()->type()));
     method->setSchema(function.getSchema().cloneWithArguments(arguments));
     module.type()->addMethod(method);
 }
 
-}  // namespace
+}  // namespace tenfold
+
+using namespace tenfold;
 
 tn_module *tn_module_compile(const char *source) {
     return guarded("tn_module_compile", static_cast<tn_module *>(nullptr), [&] {
@@ -37,7 +37,7 @@ tn_module *tn_module_compile(const char *source) {
         jit::Module module(c10::QualifiedName("__torch__.Compiled"),
                            std::make_shared<jit::CompilationUnit>());
         module.register_attribute("training", c10::BoolType::get(), false);
-        for (jit::Function *each : defined) add_method(module, *each);
+        for (jit::Function *each : defined) add_method(module, each->name(), *each);
         return own_as<tn_module>(std::move(module));
     });
 }

@@ -1,9 +1,12 @@
 // Functions whose gradients the host computes, each two callbacks; and hooks on the gradients of tensors.
-#include "callbacks.h"
+#include "functions.h"
 
 #include <torch/csrc/autograd/cpp_hook.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/variable.h>
+
+#include "callbacks.h"
+#include "values.h"
 
 namespace tenfold {
 
@@ -11,17 +14,17 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // What a function is; recorded graphs share it with the function's handle.
-struct Definition : torch::CustomClassHolder {
+struct Definition : Callable {
     Definition(const char *name, tn_forward_fn forward, tn_backward_fn backward, int64_t results, void *user)
         : name(name), forward(forward), backward(backward), results(results), user(user) {}
+    std::vector<at::Tensor> call(const std::vector<at::Tensor> &inputs, int64_t room) override;
+    c10::IValue run(torch::jit::Stack arguments) override;
     std::string name;
     tn_forward_fn forward;
     tn_backward_fn backward;
     int64_t results;
     UserData user;
 };
-
-OPAQUE(tn_function, c10::intrusive_ptr<Definition>, function)
 
 // What a callback may ask about the call that it is part of.
 struct Call {
@@ -93,6 +96,28 @@ struct HostFunction : torch::autograd::Function<HostFunction> {
     }
 };
 
+}  // namespace
+
+std::vector<at::Tensor> Definition::call(const std::vector<at::Tensor> &inputs, int64_t room) {
+    if (room != results)
+        fail(TN_ERROR_ARGUMENT, name, " has ", results, " results, and there is room for ", room);
+    auto definition = c10::intrusive_ptr<Definition>::reclaim_copy(this);
+    return HostFunction::apply(at::TensorList(inputs), std::move(definition));
+}
+
+c10::IValue Definition::run(torch::jit::Stack arguments) {
+    std::vector<at::Tensor> inputs;
+    for (const c10::IValue &each : arguments) {
+        if (!each.isTensor()) fail(TN_ERROR_TYPE, name, " takes tensors, not a value of type ", each.type()->str());
+        inputs.push_back(each.toTensor());
+    }
+    const auto found = call(inputs, results);
+    if (found.size() == 1) return found[0];
+    return c10::ivalue::Tuple::create(std::vector<c10::IValue>(found.begin(), found.end()));
+}
+
+namespace {
+
 // What a hook calls; the tensor's graph shares it until the hook is removed.
 struct Hook {
     Hook(tn_hook_fn callback, void *user) : callback(callback), user(user) {}
@@ -152,13 +177,18 @@ tn_status tn_function_call(const tn_function *function, const tn_tensor *const *
                            tn_tensor **outputs, int64_t outputs_count) {
     return guarded_status("tn_function_call", [&] {
         check_count(outputs, outputs_count, "outputs");
-        auto definition = *borrow(function, "function");
-        if (outputs_count != definition->results) {
-            fail(TN_ERROR_ARGUMENT, definition->name, " has ", definition->results,
-                 " results, and there is room for ", outputs_count);
-        }
-        const auto given = tensors(inputs, inputs_count, "inputs");
-        own_each_defined(HostFunction::apply(at::TensorList(given), definition), outputs);
+        auto called = *borrow(function, "function");
+        own_each_defined(called->call(tensors(inputs, inputs_count, "inputs"), outputs_count), outputs);
+    });
+}
+
+tn_status tn_function_run(const tn_function *function, tn_stack *stack) {
+    return guarded_status("tn_function_run", [&] {
+        auto held = borrow(stack, "stack");
+        torch::jit::Stack arguments;
+        std::swap(arguments, *held);
+        auto called = *borrow(function, "function");
+        held->push_back(called->run(std::move(arguments)));
     });
 }
 

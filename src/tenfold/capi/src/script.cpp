@@ -17,14 +17,8 @@
 #include "values.h"
 
 namespace tenfold {
-namespace {
 
 namespace jit = torch::jit;
-
-std::optional<c10::Device> optional_device(const tn_device *given) {
-    if (given == nullptr) return std::nullopt;
-    return device(*given, "device");
-}
 
 jit::Method method_of(const jit::Module &module, const char *name) {
     auto found = module.find_method(text(name, "method"));
@@ -32,6 +26,13 @@ jit::Method method_of(const jit::Module &module, const char *name) {
     std::string known;
     for (const auto &each : module.get_methods()) known += (known.empty() ? "" : ", ") + each.name();
     fail(TN_ERROR_NOT_FOUND, "the module has no method ", name, known.empty() ? "" : ": it has ", known);
+}
+
+namespace {
+
+std::optional<c10::Device> optional_device(const tn_device *given) {
+    if (given == nullptr) return std::nullopt;
+    return device(*given, "device");
 }
 
 template <class Named>
@@ -117,6 +118,11 @@ tn_tensor *tn_module_save_data(const tn_module *module) {
         std::string bytes = stream.str();
         return own(at::from_blob(bytes.data(), {static_cast<int64_t>(bytes.size())}, c10::kByte).clone());
     });
+}
+
+tn_module *tn_module_share(const tn_module *module) {
+    return guarded("tn_module_share", static_cast<tn_module *>(nullptr),
+                   [&] { return own_as<tn_module>(*borrow(module, "module")); });
 }
 
 void tn_module_free(tn_module *module) {

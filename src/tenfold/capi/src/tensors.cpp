@@ -5,6 +5,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/DLConvertor.h>
+#include <ATen/ScalarOps.h>
 #include <ATen/core/Formatting.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -147,6 +148,11 @@ int tn_cuda_available(void) {
 
 tn_tensor *tn_tensor_share(const tn_tensor *handle) {
     return guarded("tn_tensor_share", (tn_tensor *)nullptr, [&] { return own(tensor(handle, "tensor")); });
+}
+
+tn_tensor *tn_tensor_from_number(tn_scalar number) {
+    return guarded("tn_tensor_from_number", (tn_tensor *)nullptr,
+                   [&] { return own(at::native::wrapped_scalar_tensor(scalar(number, "number"))); });
 }
 
 tn_tensor *tn_tensor_from_data(const void *data, tn_dtype type, const int64_t *shape, int64_t shape_count,

@@ -7,6 +7,7 @@
 // version of its headers with that of the library, and every function here calls it first.
 #pragma once
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -77,7 +78,7 @@ namespace torch_detail {
 template <class Object, class Handle>
 Object get(tn_status (*copy)(Handle, void *), Handle handle) {
     check_libtorch();
-    Object object;
+    Object object{};
     if (copy(handle, &object) != TN_OK) fail();
     return object;
 }
@@ -107,9 +108,9 @@ inline torch::jit::Module to_torch(const tn_module *handle) {
     return torch_detail::get<torch::jit::Module, const tn_module *>(TENFOLD(tn_torch_get_module), handle);
 }
 
-// The function behind a method of a module, which is its first argument; the function lives as long as the handle.
-inline torch::jit::Function &function_of(const tn_module *handle, const char *method = "forward") {
-    return to_torch(handle).get_method(method).function();
+// The function, which the handle keeps. That of a method is called without its module.
+inline torch::jit::Function &to_torch(const tn_function *handle) {
+    return *torch_detail::get<torch::jit::Function *, const tn_function *>(TENFOLD(tn_torch_get_function), handle);
 }
 
 // ---- to handles, which the caller frees ----
@@ -122,6 +123,13 @@ inline tn_value *from_torch(const c10::IValue &value) {
 }
 inline tn_module *from_torch(const torch::jit::Module &module) {
     return torch_detail::wrap(TENFOLD(tn_torch_wrap_module), module);
+}
+// `keeper` is what the function lives in, such as its CompilationUnit.
+inline tn_function *from_torch(torch::jit::Function &function, std::shared_ptr<void> keeper) {
+    check_libtorch();
+    tn_function *made = TENFOLD(tn_torch_wrap_function)(&function, &keeper);
+    if (made == nullptr) torch_detail::fail();
+    return made;
 }
 inline tn_stack *from_torch(const torch::jit::Stack &stack) {
     check_libtorch();

@@ -29,7 +29,7 @@ SEXP throw_within_r(SEXP x) {
 
 SEXP call_after(SEXP fn, SEXP first, SEXP inputs) {
     return tenfold::entry([&] {
-        tenfold::Function function(fn);
+        tenfold::Function function = tenfold::function(fn);
         tenfold::safely([&] { return Rf_eval(Rf_lang1(first), R_GlobalEnv); });
         tenfold::Stack stack = tenfold::stack(inputs);
         function(stack);
@@ -57,6 +57,8 @@ SEXP nothing(SEXP kind) {
         switch (Rf_asInteger(kind)) {
         case 0: return tenfold::wrap(Tensor());
         case 1: return tenfold::wrap(tenfold::Value());
+        case 2: return tenfold::wrap(tenfold::Module());
+        case 3: return tenfold::wrap(tenfold::Function());
         default: return tenfold::wrap(tenfold::Stack());
         }
     });

@@ -13,8 +13,9 @@ SCRIPTS = Path(__file__).parent / "processes"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "distributed"
 
 
-def launched(script, *arguments, devices=1, flags=(), environment=()):
-    command = [sys.executable, "-m", "tenfold", "launch", "--nproc-per-node", "2", *flags, str(script)]
+def launched(script, *arguments, processes=2, devices=1, flags=(), environment=()):
+    command = [sys.executable, "-m", "tenfold", "launch", "--nproc-per-node", str(processes), *flags]
+    command.append(str(script))
     return subprocess.run(
         [*command, *map(str, arguments)],
         capture_output=True,
@@ -73,6 +74,23 @@ def test_ddp_and_fully_shard_train_as_one_process_does():
     assert done.stdout.count("passed") == 2, done.stdout + done.stderr
 
 
+@pytest.mark.slow
+def test_fully_sharded_data_parallel_trains_as_one_process_does():
+    done = launched(SCRIPTS / "fully_sharded.py")
+    assert done.stdout.count("passed") == 2, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("way", "processes"), [("split", 2), ("mixed", 4)])
+def test_layers_split_over_processes_train_on_plain_tensors_as_in_pytorch(way, processes):
+    printed = {}
+    for package in ("tenfold", "torch"):
+        done = launched(SCRIPTS / "tensor_parallel.py", package, way, processes=processes)
+        printed[package] = sorted(re.findall(r"rank \d: .*", done.stdout))
+        assert len(printed[package]) == processes, done.stdout + done.stderr
+    assert printed["tenfold"] == printed["torch"]
+
+
 @pytest.mark.parametrize(
     ("what", "who", "message"),
     [
@@ -114,6 +132,22 @@ def test_process_that_never_comes_is_named():
     assert "DistributedError: init_process_group: rank 1 did not come to 127.0.0.1" in error
     error = alone(JOIN, rank=1, port=free_port(), seconds=1)
     assert "rank 1 waited 1 s" in error and "rank 0 was not there" in error
+
+
+def test_processes_meet_by_a_file(tmp_path):
+    text = "d.init_process_group('gloo', 'file://{}', rank={}, world_size=2); d.barrier(); print('met')"
+    command = [sys.executable, "-c"]
+    running = [
+        subprocess.Popen(
+            [*command, "import tenfold.distributed as d; " + text.format(tmp_path / "meeting", rank)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        for rank in range(2)
+    ]
+    assert [process.communicate(timeout=100)[0].count("met") for process in running] == [1, 1]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_taken_port_is_said():

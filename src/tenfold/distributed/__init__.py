@@ -11,8 +11,16 @@ import os
 from typing import Any
 
 from tenfold.base.absent import absent_name, reason_of
-from tenfold.base.errors import DistributedError
-from tenfold.distributed import _functional_collectives, checkpoint, costs, device_mesh, fsdp, nn, tensor
+from tenfold.base.errors import DistNetworkError, DistributedError, DistStoreError, QueueEmptyError
+from tenfold.distributed import (
+    _functional_collectives,
+    algorithms,
+    checkpoint,
+    costs,
+    device_mesh,
+    nn,
+    tensor,
+)
 from tenfold.distributed.collectives import (
     ReduceOp,
     all_gather,
@@ -31,12 +39,14 @@ from tenfold.distributed.collectives import (
     scatter,
 )
 from tenfold.distributed.device_mesh import DeviceMesh, init_device_mesh
+from tenfold.distributed.gradients import GradBucket
 from tenfold.distributed.group import (
     Backend,
     GroupMember,
     ProcessGroup,
     destroy_process_group,
     get_backend,
+    get_default_backend_for_device,
     get_global_rank,
     get_group_rank,
     get_node_local_rank,
@@ -59,21 +69,33 @@ from tenfold.distributed.objects import (
     scatter_object_list,
     send_object_list,
 )
+from tenfold.distributed.stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 from tenfold.distributed.work import Work
 
 DistError = DistributedError
+MADE_OF_MODULES = ("fsdp", "pipelining")  # programs import them: `tenfold.nn` imports this package
 
 __all__ = [
     "Backend",
     "DeviceMesh",
     "DistError",
+    "DistNetworkError",
+    "DistStoreError",
     "DistributedError",
+    "FileStore",
+    "GradBucket",
     "GroupMember",
+    "HashStore",
     "P2POp",
+    "PrefixStore",
     "ProcessGroup",
+    "QueueEmptyError",
     "ReduceOp",
+    "Store",
+    "TCPStore",
     "Work",
     "_functional_collectives",
+    "algorithms",
     "all_gather",
     "all_gather_into_tensor",
     "all_gather_object",
@@ -89,10 +111,10 @@ __all__ = [
     "costs",
     "destroy_process_group",
     "device_mesh",
-    "fsdp",
     "gather",
     "gather_object",
     "get_backend",
+    "get_default_backend_for_device",
     "get_global_rank",
     "get_group_rank",
     "get_node_local_rank",
@@ -157,7 +179,7 @@ def is_torchelastic_launched() -> bool:
 
 def __getattr__(name: str) -> Any:
     absent = reason_of("torch.distributed")
-    if name.startswith("__") or absent is None:
+    if name.startswith("__") or name in MADE_OF_MODULES or absent is None:
         raise AttributeError(name)
     found = absent_name("torch.distributed", name, absent)
     globals()[name] = found

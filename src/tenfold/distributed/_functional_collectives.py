@@ -1,5 +1,6 @@
 """Functional collectives: what the devices of a mesh exchange in code that is written for one of them, by
-`func.shard_map`. Names and arguments are those of `torch.distributed._functional_collectives`."""
+`func.shard_map`; elsewhere, what processes exchange of their plain tensors. Names and arguments are those of
+`torch.distributed._functional_collectives`."""
 
 from __future__ import annotations
 
@@ -10,11 +11,14 @@ from typing import Any
 
 from tenfold.base.errors import ArgumentError, located
 from tenfold.base.source import capture
+from tenfold.distributed.collectives import ReduceOp
 from tenfold.distributed.device_mesh import DeviceMesh
+from tenfold.distributed.group import ProcessGroup, is_initialized, world_of
+from tenfold.distributed.nn import functional
 from tenfold.ops.collectives import group_name
 from tenfold.ops.table import OTHERS
 from tenfold.tensor import Tensor
-from tenfold.tensor.dispatch import invoke
+from tenfold.tensor.dispatch import aten, invoke
 
 __all__ = [
     "all_gather_tensor", "all_reduce", "all_to_all_single", "axis_index", "broadcast", "permute_tensor",
@@ -67,6 +71,17 @@ def _group(group: Any) -> tuple[str, int]:
     return group_name(root.axes, chosen), size
 
 
+def _processes(group: Any) -> ProcessGroup | None:
+    """The processes that a collective is for; None in code for one device, and where there are none."""
+    if getattr(_current, "mesh", None) is not None or not is_initialized():
+        return None
+    if isinstance(group, tuple) and len(group) == 2 and isinstance(group[0], DeviceMesh):
+        return group[0].get_group(group[1])  # type: ignore[attr-defined]
+    if isinstance(group, DeviceMesh):
+        return group.get_group()  # type: ignore[attr-defined]
+    return world_of(group) if group is None or isinstance(group, ProcessGroup) else None
+
+
 def _axis(names: Sequence[str], wanted: Any) -> Any:
     """The name of a dimension that is given by its number; anything else as it is."""
     in_range = isinstance(wanted, int) and -len(names) <= wanted < len(names)
@@ -80,12 +95,16 @@ def _call(namespace: str, name: str, *arguments: Any) -> Tensor:
 @located
 def all_reduce(self: Tensor, reduceOp: str, group: Any = None, tag: str = "") -> Tensor:
     """The sum over the group's devices, or what else `reduceOp` says: avg, product, max, min."""
+    if (world := _processes(group)) is not None:
+        return functional.all_reduce(self, ReduceOp(reduceOp.lower()), world)
     return _call("_c10d_functional", "all_reduce", self, reduceOp, _group(group)[0])
 
 
 @located
 def all_gather_tensor(self: Tensor, gather_dim: int, group: Any = None, tag: str = "") -> Tensor:
     """What the group's devices have, one after the other along a dimension."""
+    if (world := _processes(group)) is not None:
+        return aten("cat")(list(functional.all_gather(self, world)), gather_dim)
     name, size = _group(group)
     moved = self.movedim(gather_dim, 0)
     return _call("_c10d_functional", "all_gather_into_tensor", moved, size, name).movedim(0, gather_dim)
@@ -96,6 +115,13 @@ def reduce_scatter_tensor(
     self: Tensor, reduceOp: str, scatter_dim: int, group: Any = None, tag: str = ""
 ) -> Tensor:
     """The device's part, along a dimension, of the sum over the group's devices, or of the mean."""
+    if (world := _processes(group)) is not None:
+        parts = [part.contiguous() for part in self.chunk(world.size(), scatter_dim)]
+        output = aten("empty_like")(parts[world.rank()])
+        op = ReduceOp(reduceOp.lower())
+        added = ReduceOp.SUM if op is ReduceOp.AVG else op
+        result = functional.reduce_scatter(output, parts, added, world)
+        return result / world.size() if op is ReduceOp.AVG else result
     name, size = _group(group)
     moved = self.movedim(scatter_dim, 0)
     found = _call("_c10d_functional", "reduce_scatter_tensor", moved, reduceOp, size, name)
@@ -111,6 +137,10 @@ def all_to_all_single(
     tag: str = "",
 ) -> Tensor:
     """To device i of the group part i of what each has, along the first dimension."""
+    if (world := _processes(group)) is not None:
+        rows = sum(output_split_sizes) if output_split_sizes else self.shape[0]
+        output = aten("empty")((rows, *self.shape[1:]), dtype=self.dtype, device=self.device)
+        return functional.all_to_all_single(output, self, output_split_sizes, input_split_sizes, world)
     sizes = tuple(output_split_sizes or ()), tuple(input_split_sizes or ())
     return _call("_c10d_functional", "all_to_all_single", self, *sizes, _group(group)[0])
 
@@ -118,6 +148,8 @@ def all_to_all_single(
 @located
 def broadcast(self: Tensor, src: int, group: Any = None, tag: str = "") -> Tensor:
     """What device `src` of the group has."""
+    if (world := _processes(group)) is not None:
+        return functional.broadcast(self, src, world)
     return _call("_c10d_functional", "broadcast", self, src, _group(group)[0])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from tenfold.base.meshes import Axis, Mesh, MeshDevice
 from tenfold.tensor import Tensor, leaf
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
+
+before_mesh: list[Callable[[], None]] = []  # called before the devices of a new mesh are counted
 
 
 class DeviceMesh:
@@ -145,6 +147,8 @@ def init_device_mesh(
     _checked_names(mesh_dim_names, len(shape))
     from tenfold.engines import xla
 
+    for action in before_mesh:
+        action()
     if device_type not in ("cpu", "cuda"):
         raise DeviceError(f"there is no mesh of {device_type!r} devices", help='use "cpu" or "cuda"')
     ids = [device.id for device in xla.client(device_type).client.devices()]

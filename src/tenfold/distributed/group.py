@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from tenfold.base.errors import ArgumentError, DistributedError, located
-from tenfold.distributed.device_mesh import DeviceMesh
+from tenfold.base.devices import Device
+from tenfold.base.errors import ArgumentError, DistributedError, DistStoreError, located
+from tenfold.distributed.device_mesh import DeviceMesh, before_mesh
+from tenfold.distributed.stores import PrefixStore, Store, TCPStore
 
 DEFAULT_TIMEOUT = timedelta(minutes=30)
 BACKENDS = ("gloo", "nccl", "cpu:gloo", "cuda:nccl", "cpu:gloo,cuda:nccl", "xla", "")
@@ -76,6 +82,13 @@ def _all_groups(mesh: DeviceMesh) -> list[ProcessGroup]:
     return [_group_along(mesh, dim) for dim in range(mesh.ndim)]
 
 
+def _join_if_launched() -> None:
+    """Join the other processes that a launcher has started, as `init_device_mesh` does in PyTorch."""
+    if group.WORLD is None and "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        init_process_group()
+
+
+before_mesh.append(_join_if_launched)
 DeviceMesh.get_group = located(_group_along)  # type: ignore[attr-defined]
 DeviceMesh.get_all_groups = _all_groups  # type: ignore[attr-defined]
 
@@ -105,6 +118,16 @@ class Backend(str):
 
 
 @located
+def get_default_backend_for_device(device: Any) -> str:
+    """The backend that carries collectives of a device's tensors."""
+    kind = Device(device).type if isinstance(device, str) else device.type
+    backends = {"cpu": Backend.GLOO, "cuda": Backend.NCCL}
+    if kind not in backends:
+        raise ArgumentError(f"there is no default backend for {kind!r}", help="use a CPU or CUDA device")
+    return backends[kind]
+
+
+@located
 def init_process_group(
     backend: str | None = None,
     init_method: str | None = None,
@@ -117,20 +140,27 @@ def init_process_group(
     device_id: Any = None,
 ) -> None:
     """Join the other processes. Who they are is said by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which
-    `tenfold launch` sets, by SLURM's variables, or by the arguments. It comes before the first result."""
+    `tenfold launch` sets, by SLURM's variables, or by the arguments. Processes that share a `store` meet at
+    an address that rank 0 leaves there. It comes before the first result."""
     if group.WORLD is not None:
         raise DistributedError("the process group is there already", help="call it once")
     if backend is not None and backend.lower() not in BACKENDS:
         raise ArgumentError(
             f"there is no backend {backend!r}", help="gloo for the CPU, nccl for CUDA; XLA takes what fits"
         )
-    if store is not None:
-        raise ArgumentError("takes no store", help="use init_method='env://' or 'tcp://host:port'")
     seconds = (timeout or DEFAULT_TIMEOUT).total_seconds()
-    address, rank, world_size = _rendezvous(init_method, rank, world_size)
+    if store is not None:
+        address = _address_from(store, init_method, rank, world_size, seconds)
+    else:
+        address, rank, world_size = _rendezvous(init_method, rank, world_size)
+    file = address.removeprefix("file://") if address.startswith("file://") else ""
+    if file:
+        address = _address_in(file, rank, seconds)
     from tenfold.engines import processes
 
     processes.connect(address, rank, world_size, seconds)
+    if file and rank == 0:
+        os.remove(file)  # all have met
     group.WORLD = GroupMember.WORLD = ProcessGroup(range(world_size), "world")
     _groups_of.clear()
 
@@ -140,8 +170,10 @@ def _rendezvous(init_method: str | None, rank: int, world_size: int) -> tuple[st
     environment = _environment()
     address = ""
     if init_method and init_method != "env://":
-        if not init_method.startswith("tcp://"):
-            raise ArgumentError(f"cannot meet at {init_method!r}", help="use env:// or tcp://host:port")
+        if not init_method.startswith(("tcp://", "file://")):
+            raise ArgumentError(
+                f"cannot meet at {init_method!r}", help="use env://, tcp://host:port or file://path"
+            )
         address = init_method.removeprefix("tcp://")
     if not address:
         address = f"{environment.get('MASTER_ADDR', '127.0.0.1')}:{environment.get('MASTER_PORT', '29500')}"
@@ -157,6 +189,60 @@ def _rendezvous(init_method: str | None, rank: int, world_size: int) -> tuple[st
     if not 0 <= numbers[0] < numbers[1]:
         raise ArgumentError(f"rank {numbers[0]} is not one of {numbers[1]} processes")
     return address, numbers[0], numbers[1]
+
+
+def _address_in(file: str, rank: int, seconds: float) -> str:
+    """Where processes meet that know a file alone, on a disk that all of them see: the first one chooses a
+    free port, and leaves the address there for the others."""
+    if rank == 0:
+        address = _free_address(os.environ.get("MASTER_ADDR", "127.0.0.1"))
+        with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(file) or ".", delete=False) as new:
+            new.write(address)
+        os.replace(new.name, file)
+        return address
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with contextlib.suppress(FileNotFoundError), open(file) as written:
+            return written.read()
+        time.sleep(0.05)
+    raise DistributedError(
+        f"rank {rank} waited {seconds:g} s for {file}, which rank 0 did not write",
+        help="start rank 0, with the same init_method on a disk that all processes see",
+    )
+
+
+def _address_from(store: Store, init_method: str | None, rank: int, world_size: int, seconds: float) -> str:
+    """Where processes that share a store meet: at an address that rank 0 chooses."""
+    if init_method is not None:
+        raise ArgumentError("processes meet by init_method or by a store", help="give one of them")
+    if not 0 <= rank < world_size:
+        raise ArgumentError(
+            f"rank {rank} is not one of {world_size} processes", help="give rank and world_size with a store"
+        )
+    shared = PrefixStore("default_pg", store)
+    if rank == 0:
+        below = shared._underlying_non_prefix_store
+        named = below.own_host if isinstance(below, TCPStore) else os.environ.get("MASTER_ADDR", "127.0.0.1")
+        shared.set("address", _free_address(named))
+    before = shared.timeout
+    shared.set_timeout(timedelta(seconds=seconds))
+    try:
+        return shared.get("address").decode()
+    except DistStoreError:
+        raise DistributedError(
+            f"rank {rank} waited {seconds:g} s for the address that rank 0 leaves in the store",
+            help="start rank 0, with the same store",
+        ) from None
+    finally:
+        shared.set_timeout(before)
+
+
+def _free_address(host: str) -> str:
+    """The host with a port that is free there."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind(("::1" if ":" in host else "127.0.0.1", 0))
+        name = f"[{host}]" if ":" in host else host
+        return f"{name}:{probe.getsockname()[1]}"
 
 
 def _environment() -> dict[str, str]:

@@ -1,5 +1,5 @@
-"""Messages from one process to another: `send`, `recv` and their kin. The coordination service keeps a
-message until it is read, so that a sender never waits. A collective is faster for large tensors."""
+"""Messages from one process to another: `send`, `recv` and their kin. A message is kept until it is read, so
+that a sender never waits: by the coordination service, or, if it is large, by PJRT's transfer server."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Receipt:
     queue: deque[Receipt]  # receives of its group that have no message yet
     source: int = -1
     key: str = ""
-    contents: bytes | None = None
+    contents: memoryview | None = None
 
 
 def _connection() -> Any:
@@ -68,7 +68,7 @@ def _path(group: ProcessGroup, source: int, target: int, tag: Any) -> str:
     return f"message/{group.name}/{source}/{target}/{tag}"
 
 
-def send_bytes(contents: bytes, target: int, group: ProcessGroup, tag: Any) -> None:
+def send_bytes(contents: np.ndarray, target: int, group: ProcessGroup, tag: Any) -> None:
     """Leave a message for a process of the group."""
     own = get_rank()
     if target == own:
@@ -112,7 +112,7 @@ def _match(connection: Any, queue: deque[Receipt]) -> None:
         queue.popleft()
 
 
-def receive(receipt: Receipt) -> tuple[bytes, int]:
+def receive(receipt: Receipt) -> tuple[memoryview, int]:
     """The message of a posted receive, and who sent it. It waits for the message."""
     connection = _connection()
 
@@ -133,15 +133,16 @@ def receive(receipt: Receipt) -> tuple[bytes, int]:
     return contents, receipt.source
 
 
-def _packed(tensor: Tensor) -> bytes:
+def _packed(tensor: Tensor) -> np.ndarray:
     array = np.ascontiguousarray(tensor.detach()._host())
     header = json.dumps([tensor.dtype.name, list(array.shape)]).encode()
-    return len(header).to_bytes(4, "little") + header + array.tobytes()
+    start = len(header).to_bytes(4, "little") + header
+    return np.concatenate([np.frombuffer(start, np.uint8), array.reshape(-1).view(np.uint8)])
 
 
-def _unpack(contents: bytes, target: Tensor, source: int) -> None:
+def _unpack(contents: memoryview, target: Tensor, source: int) -> None:
     end = 4 + int.from_bytes(contents[:4], "little")
-    name, shape = json.loads(contents[4:end])
+    name, shape = json.loads(bytes(contents[4:end]))
     if name != target.dtype.name or list(target.shape) != shape:
         raise ShapeError(
             f"rank {source} sent {name}{shape}, which does not fit {target.dtype.name}{list(target.shape)}"

@@ -7,6 +7,8 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tenfold.base.errors import ArgumentError, located
 from tenfold.base.warning import warn
 from tenfold.distributed.group import ProcessGroup, chosen_rank, get_rank, world_of
@@ -134,7 +136,8 @@ def send_object_list(
 ) -> None:
     """Send objects to process `dst`, which receives them."""
     world = world_of(group)
-    send_bytes(pickle.dumps(list(object_list)), chosen_rank(world, dst, group_dst, "dst"), world, "objects")
+    pickled = np.frombuffer(pickle.dumps(list(object_list)), np.uint8)
+    send_bytes(pickled, chosen_rank(world, dst, group_dst, "dst"), world, "objects")
 
 
 @located

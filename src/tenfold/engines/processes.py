@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import json
 import os
 import queue
@@ -18,16 +19,20 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tenfold.base.errors import DistributedError
 from tenfold.base.heap import keep_memory
 from tenfold.engines import coordinator, xla
 from tenfold.engines.agreement import Program, Turn
+from tenfold.engines.transfers import INLINE, LARGE, Transfers
 from tenfold.mlir.interrupts import pass_on
 from tenfold.version import release
 
 BEAT = 2.0  # seconds between signs of life
 SILENCE = 15.0  # seconds without one, after which a process counts as gone
 POLL = 0.25
+PULLS = 60.0  # seconds that a process which ends waits for others to pull its messages
 current: Connection | None = None
 
 
@@ -40,11 +45,13 @@ class Connection:
         self.failure = ""  # which process is gone, once that is known
         self.runtime: Any = None
         self._lifeline: socket.socket | None = None
+        self._ends = threading.Event()  # set when this process ends
         self._idle = threading.Event()
         self._idle.set()
         self.exchanged: dict[str, int] = {}  # how many objects a group has exchanged
         self.kept: dict[str, list[int]] = {}  # which of them the coordination service still has from here
         self.posted: dict[str, deque[Any]] = {}  # receives of a group that have no message yet, in order
+        self._offered: list[str] = []  # messages that others are to pull from here
         self._counts: dict[tuple[int, ...], int] = {}
         self._runs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         if world > 1:
@@ -69,7 +76,9 @@ class Connection:
         self.peers = [json.loads(self.get(f"process/{rank}", rank)) for rank in range(self.world)]
         keep_memory(of_all_threads=True)
         for work in (self._run_all, self._beat):
-            threading.Thread(target=work, name=f"tenfold{work.__name__}", daemon=True).start()
+            thread = threading.Thread(target=work, name=f"tenfold{work.__name__}", daemon=True)
+            thread.start()
+        self._beating = thread
         atexit.register(self._wait_for_runs)
 
     def _start_coordinator(self) -> None:
@@ -143,30 +152,64 @@ class Connection:
             pass_on(error)
             raise DistributedError(f"rank {rank} did not answer within {self.timeout:g} s") from None
 
-    def leave(self, key: str, contents: bytes) -> None:
-        """Keep bytes for another process with the coordination service."""
+    def leave(self, key: str, contents: np.ndarray) -> None:
+        """Keep bytes for another process: with the coordination service, or, if they are many, here."""
         if self.failure:
             raise self.lost()
-        self.runtime.key_value_set_bytes(f"tenfold/{key}", contents, allow_overwrite=True)
+        if contents.size < LARGE:
+            kept = INLINE + contents.tobytes()
+        else:
+            kept = self._transfers().offer(contents)
+            self._offered.append(key)
+        self.runtime.key_value_set_bytes(f"tenfold/{key}", kept, allow_overwrite=True)
 
-    def take(self, key: str, rank: int) -> bytes:
+    def take(self, key: str, rank: int) -> memoryview:
         """The bytes that another process leaves."""
         wait = int(self.timeout * 1000)
         try:
-            return self.watched(lambda: self.runtime.blocking_key_value_get_bytes(f"tenfold/{key}", wait))
+            return self.watched(
+                lambda: self._opened(self.runtime.blocking_key_value_get_bytes(f"tenfold/{key}", wait))
+            )
         except DistributedError:
             raise
         except Exception as error:
             pass_on(error)
+            if self._gone():
+                raise self.lost() from None
             raise DistributedError(f"rank {rank} sent nothing within {self.timeout:g} s") from None
 
-    def left(self, key: str) -> bytes | None:
+    def left(self, key: str) -> memoryview | None:
         """The bytes that another process has left, if it has."""
+        kept = self._left(key)
+        return None if kept is None else self._opened(kept)
+
+    def _left(self, key: str) -> bytes | None:
         try:
             return self.runtime.key_value_try_get_bytes(f"tenfold/{key}")
         except Exception as error:
             pass_on(error)
             return None
+
+    def _opened(self, kept: bytes) -> memoryview:
+        """The bytes themselves of what another process has left."""
+        if kept[:1] == INLINE:
+            return memoryview(kept)[1:]
+        contents = self._transfers().pull(kept, lambda: bool(self.failure))
+        if contents is None:
+            raise self.lost()
+        return contents
+
+    @functools.cache  # noqa: B019 - there is one connection
+    def _transfers(self) -> Transfers:
+        assert self._lifeline is not None
+        return Transfers(self._lifeline.getsockname()[0])
+
+    def _wait_for_pulls(self) -> None:
+        """Stay until others have what this process offers them."""
+        end = time.monotonic() + min(self.timeout, PULLS)
+        while self._offered and not self.failure and not self._gone() and time.monotonic() < end:
+            self._offered = [key for key in self._offered if self._left(key) is not None]
+            time.sleep(POLL / 10)
 
     def forget(self, key: str) -> None:
         """Let the coordination service keep this no longer."""
@@ -235,7 +278,7 @@ class Connection:
                         last[rank] = beat, now
                     elif now - last[rank][1] > SILENCE and not self.failure:
                         self.failure = f"rank {rank} gave no sign of life for {SILENCE:g} s"
-            time.sleep(BEAT)
+            self._ends.wait(BEAT)
 
     def lost(self) -> DistributedError:
         """The error that names the process which is gone, as far as that can be found out."""
@@ -307,10 +350,12 @@ class Connection:
             self._idle.set()
 
     def _wait_for_runs(self) -> None:
-        """At the end of this process: let a run end that waits for processes which are gone, because a thread
-        that comes back from native code now would end in an abort."""
+        """At the end of this process: let a run end that waits for processes which are gone, and signs of
+        life, because a thread that comes back from native code now would end in an abort."""
         self.close()
+        self._ends.set()
         self._idle.wait(5)
+        self._beating.join(5)
 
     def translate(self, error: Exception) -> Exception:
         """An error of a program that others take part in: that of a process which is gone, if one is."""
@@ -337,6 +382,7 @@ class Connection:
     def close(self) -> None:
         """Leave the others."""
         if self.runtime is not None and not self.failure:
+            self._wait_for_pulls()
             self.failure = "the process group was destroyed"
             with contextlib.suppress(Exception):
                 self.set(f"beat/{self.rank}", "bye")

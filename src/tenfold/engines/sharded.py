@@ -98,6 +98,10 @@ def sharding_of(buffer: Any) -> Sharding:
     return buffer.aval.sharding.sharding
 
 
+def shardings_of(buffers: Sequence[Any]) -> list[Sharding]:
+    return [buffer.aval.sharding.sharding for buffer in buffers]
+
+
 def is_sharded(buffer: Any) -> bool:
     return type(getattr(buffer, "aval", None)) is _Aval
 
@@ -327,15 +331,17 @@ def is_shared(mesh: Mesh) -> bool:
     return len(_local(mesh)) < mesh.size
 
 
-def place_of(device: Device, trace: Trace, params: Sequence[Sharding], kept: dict[int, int]) -> Partitioned:
-    """How a program on such parameters is sharded; `kept` says which results lie as which parameters do. What
+def place_of(
+    device: Device, trace: Trace, params: Sequence[Sharding], kept: dict[int, Sharding]
+) -> Partitioned:
+    """How a program on such parameters is sharded; `kept` says how results lie that replace something. What
     was redistributed lies as it was told."""
     results: list[Sharding | None] = []
     for i, (place, index) in enumerate(trace.outputs):
         made = trace.nodes[place].callee.fragment.results[index:] if place >= 0 else ()  # a gradient has none
         op = made[0].op if made else None
         told = op.sharding if isinstance(op, ShardingConstraint) else None
-        results.append(params[kept[i]] if i in kept else params[-1 - place] if place < 0 else told)
+        results.append(kept[i] if i in kept else params[-1 - place] if place < 0 else told)
     return Partitioned(device.mesh, params, results)
 
 

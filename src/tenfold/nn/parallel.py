@@ -4,14 +4,17 @@ as it is in PyTorch without a GPU; `DistributedDataParallel` splits batches over
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tenfold.base.absent import AbsentModule
-from tenfold.base.errors import UnsupportedError, located
+from tenfold.base.errors import ArgumentError, DistributedError, UnsupportedError, located
+from tenfold.distributed.collectives import all_reduce
 from tenfold.distributed.device_mesh import DeviceMesh
 from tenfold.distributed.gradients import (
+    GradBucket,
     average_in_place,
+    combine_by_hook,
     from_first,
     outside_of_compiled,
     when_accumulated,
@@ -19,6 +22,7 @@ from tenfold.distributed.gradients import (
 from tenfold.distributed.group import world_of
 from tenfold.distributed.tensor.dtensor import DTensor, distribute_module
 from tenfold.distributed.tensor.inputs import as_batch, mapped
+from tenfold.distributed.uneven import Plan, UnevenInputs, follow
 from tenfold.nn.module import Module
 from tenfold.tensor import Tensor
 from tenfold.trace.context import context
@@ -85,6 +89,8 @@ class DistributedDataParallel(Module):
         self.device_mesh, self.require_backward_grad_sync = device_mesh, True
         self.broadcast_buffers, self.require_forward_param_sync = broadcast_buffers, True
         self._mesh: DeviceMesh | None = None
+        self._hook: Callable[[GradBucket], Any] | None = None
+        self._uneven: UnevenInputs | None = None  # inside of join
         self.module = module if device_mesh is None else distribute_module(module, device_mesh)
         if device_mesh is None:
             self._group = world_of(process_group)
@@ -101,22 +107,88 @@ class DistributedDataParallel(Module):
 
         def synchronize(reached: Sequence[Tensor]) -> None:
             if self.require_backward_grad_sync:
-                outside_of_compiled("gradients are not averaged over processes", _COMPILE)
-                average_in_place(parameters, reached, mesh)
+                self._average(parameters, reached)
 
         when_accumulated(parameters, self, synchronize)
+
+    def _average_nothing(self) -> None:
+        """Take part in averaging gradients with zeros; this process's own stay what they are."""
+        parameters = [each.detach().requires_grad_(each.requires_grad) for each in self.module.parameters()]
+        self._average(parameters, ())
+
+    def _average(self, parameters: Sequence[Tensor], reached: Sequence[Tensor]) -> None:
+        """Bring gradients of all processes together, after a backward pass that has reached these here."""
+        assert self._mesh is not None
+        outside_of_compiled("gradients are not averaged over processes", _COMPILE)
+        if self._hook is not None:
+            combine_by_hook(parameters, reached, self._total, self._hook)
+            return
+        average_in_place(parameters, reached, self._mesh, 1.0 if self._uneven is None else self._uneven.scale)
+
+    def _total(self, tensor: Tensor) -> Tensor:
+        all_reduce(tensor, group=self._group)
+        return tensor
+
+    @located
+    def register_comm_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
+        """Let `hook(state, bucket)` bring gradients together in the place of their mean: it gives a future of
+        the bucket's new, flat tensor. Gradients of one dtype are one bucket."""
+        if not callable(hook):
+            raise ArgumentError("Communication hook must be callable.")
+        if self._hook is not None:
+            raise DistributedError("register_comm_hook can only be called once.")
+        if self.device_mesh is not None:
+            raise UnsupportedError(
+                "XLA adds up the gradients of a module on a mesh, so no hook does",
+                help="leave device_mesh out",
+            )
+        self._hook = lambda bucket: hook(state, bucket)
+
+    @contextlib.contextmanager
+    def join(
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> Iterator[None]:
+        """A block in which processes may have different numbers of batches. One that has run out takes part
+        in what the others still do, with gradients of zero, and takes the last one's parameters in the end.
+        Gradients are divided by the number of all processes, or of those that still have batches."""
+        if self.device_mesh is not None:
+            raise UnsupportedError("batches on a mesh are those of all processes", help="leave join out")
+        if not enable or self._mesh is None:
+            yield
+            return
+        inputs = UnevenInputs(self._group, divide_by_initial_world_size, throw_on_early_termination)
+        self._uneven = inputs
+        try:
+            yield
+            follow(inputs, self)
+        finally:
+            self._uneven = None
+
+    def _take_buffers_of(self, place: int) -> None:
+        outside_of_compiled("buffers are not taken from another process", _COMPILE)
+        assert self._mesh is not None
+        from_first(list(self.module.buffers()), self._mesh, place)
+
+    def _take_all_of(self, place: int) -> None:
+        assert self._mesh is not None
+        from_first([*self.module.parameters(), *self.module.buffers()], self._mesh, place)
 
     def _take_buffers(self) -> None:
         """Take the first process's buffers, unless the last forward pass followed no gradients: PyTorch's
         rule, by which one process may evaluate alone."""
         wanted = self.require_forward_param_sync
         self.require_forward_param_sync = context.grad_enabled and self.require_backward_grad_sync
-        if self._mesh is None or not (wanted and self.broadcast_buffers):
-            return
-        buffers = list(self.module.buffers())
-        if buffers:
-            outside_of_compiled("buffers are not taken from the first process", _COMPILE)
-            from_first(buffers, self._mesh)
+        takes = wanted and self.broadcast_buffers and any(True for _ in self.module.buffers())
+        source = 0
+        if self._uneven is not None:
+            averages = context.grad_enabled and self.require_backward_grad_sync
+            current = self._uneven.begin(Plan(True, averages, takes))
+            takes, source = current.takes_buffers, current.source
+        if self._mesh is not None and takes:
+            self._take_buffers_of(source)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:

@@ -8,10 +8,11 @@ import numpy as np
 
 import tenfold as tn
 from tenfold import nn
+from tenfold.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from tenfold.distributed.device_mesh import init_device_mesh
 from tenfold.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from tenfold.distributed.fsdp.fully_shard import bytes_of, whole_bytes
-from tenfold.distributed.tensor import Replicate, Shard, distribute_tensor
+from tenfold.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from tenfold.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
@@ -166,3 +167,28 @@ def test_state_dict_of_a_sharded_module_loads_into_a_plain_one_and_back():
 def test_mesh_of_one_device_is_the_plain_program():
     mesh = init_device_mesh("cpu", (1,))
     same(fully_shard(made(), mesh=mesh), batch())
+
+
+def test_model_of_the_meta_device_is_sharded_before_it_has_data():
+    mesh = init_device_mesh("cpu", (8,))
+    with tn.device("meta"):
+        model = fully_shard(nn.Linear(WIDTH, 2 * WIDTH), mesh=mesh)
+    assert isinstance(model.weight, DTensor) and model.weight.placements == (Shard(0),)
+    assert model.state_dict()["weight"].device_mesh == mesh
+    tn.manual_seed(0)
+    model.to_empty(device="cpu").reset_parameters()
+    assert [tuple(shard.shape) for shard in model.weight.local_shards()] == [(4, WIDTH)] * 8
+    tn.manual_seed(0)
+    np.testing.assert_array_equal(
+        model.weight.detach().numpy(), nn.Linear(WIDTH, 2 * WIDTH).weight.detach().numpy()
+    )
+
+
+def test_whole_state_is_loaded_into_a_model_of_the_meta_device():
+    plain = nn.Linear(WIDTH, 2 * WIDTH)
+    with tn.device("meta"):
+        model = fully_shard(nn.Linear(WIDTH, 2 * WIDTH), mesh=init_device_mesh("cpu", (8,)))
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    set_model_state_dict(model, plain.state_dict(), options=options)
+    assert model.weight.placements == (Shard(0),)
+    np.testing.assert_array_equal(model.weight.detach().numpy(), plain.weight.detach().numpy())

@@ -163,3 +163,10 @@ def test_batch_that_the_devices_do_not_divide_counts_each_example_once():
 def test_code_for_one_device_takes_even_parts():
     with pytest.raises(tn.ShapeError, match="dimension 0 of size 10 cannot be split evenly over 8 devices"):
         tn.func.shard_map(lambda part: part, MESH, ([Shard(0)],), [Shard(0)])(X)
+
+
+def test_arrays_without_elements_are_split_in_their_other_dimensions():
+    x = distribute_tensor(tn.ones(10, 0), MESH, [Shard(0)])
+    y = (x * 2 + 1).eval()
+    assert y.placements == (Shard(0),) and y.full_tensor().shape == (10, 0) and y.sum().item() == 0
+    assert (y @ tn.ones(0, 3)).full_tensor().tolist() == [[0.0] * 3] * 10

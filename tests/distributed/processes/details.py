@@ -1,17 +1,24 @@
 """What DDP, SyncBatchNorm and fully_shard do beside averaging gradients, in two processes."""
 
+import os
+
 import numpy as np
 import pytest
 
 import tenfold as tn
 import tenfold.distributed as dist
+import tenfold.distributed._functional_collectives as fcol
 from tenfold import nn
+from tenfold.distributed.algorithms.ddp_comm_hooks import default_hooks
+from tenfold.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from tenfold.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from tenfold.distributed.tensor import DTensor, Partial, Replicate, Shard
 from tenfold.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-rank = dist.get_rank()
+rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), world_size, rank == 0)
+dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size)
+assert dist.get_rank() == rank
 mesh = dist.group.WORLD.mesh()
 
 
@@ -72,6 +79,50 @@ compiled.eval()
 dist.all_gather_object(found, compiled(tn.ones(3, 2)).tolist())
 assert found[0] == found[1]  # by rank 0's statistics
 assert compiled.state_dict()["module._orig_mod.1.num_batches_tracked"].item() == 2
+
+# Communication hooks
+row = tn.ones(1, 2) * (rank + 1)
+seen = []
+
+
+def doubled(state, bucket):
+    state.append((bucket.index(), bucket.is_last(), bucket.gradients()[0].shape, bucket.buffer().shape))
+    future = tn.futures.Future()
+    future.set_result(bucket.buffer() * 2)
+    return future
+
+
+hooks = {
+    default_hooks.allreduce_hook: 1.5,
+    default_hooks.fp16_compress_hook: 1.5,
+    default_hooks.bf16_compress_hook: 1.5,
+    default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook): 1.5,
+    doubled: 2.0 * (rank + 1),
+}
+for hook, slope in hooks.items():
+    ddp = DistributedDataParallel(nn.Linear(2, 1))
+    ddp.register_comm_hook(seen if hook is doubled else None, hook)
+    with pytest.raises(RuntimeError, match="can only be called once"):
+        ddp.register_comm_hook(None, hook)
+    ddp(row).sum().backward()
+    assert ddp.module.weight.grad.tolist() == [[slope] * 2] and ddp.module.weight.grad.dtype is tn.float32
+assert seen == [(0, True, (1, 2), (3,))]
+
+# Processes that run out of batches
+for by_all, total in ((True, 2.5), (False, 3.5)):
+    ddp = DistributedDataParallel(nn.Linear(2, 1))
+    before, optimizer = ddp.module.weight.tolist()[0][0], tn.optim.SGD(ddp.parameters(), lr=1.0)
+    with ddp.join(divide_by_initial_world_size=by_all):
+        for _ in range(1 + rank):
+            optimizer.zero_grad()
+            ddp(row).sum().backward()
+            optimizer.step()
+    assert abs(before - total - ddp.module.weight.tolist()[0][0]) < 1e-5
+    assert ddp.module.weight.grad.tolist() == [[[1.5] * 2], [[1.0 if by_all else 2.0] * 2]][rank]
+message = ("Rank 0 exhausted all inputs", "at least one rank that exhausted inputs")[rank]
+with pytest.raises(RuntimeError, match=message), ddp.join(throw_on_early_termination=True):
+    for _ in range(1 + rank):
+        ddp(row).sum().backward()
 
 # SyncBatchNorm
 x = (tn.arange(2 * 4 * 40 * 40).reshape(2, 4, 40, 40) % 200 + 100.0) * (1 + rank)
@@ -135,5 +186,29 @@ assert z.grad.full_tensor().tolist() == [2.0, 2.0, 4.0, 4.0]
 z.grad = None
 ((z * 2).full_tensor(grad_placements=[Partial()]).sum() * (rank + 1)).backward()
 assert z.grad.full_tensor().tolist() == [6.0] * 4
+# A state that the first process alone has
+linear = fully_shard(nn.Linear(3, 4))
+state = {"weight": tn.ones(4, 3) * 7, "bias": tn.arange(4.0)} if rank == 0 else {}
+options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+set_model_state_dict(linear, state, options=options)
+assert linear.bias.full_tensor().tolist() == [0, 1, 2, 3] and linear.weight.full_tensor().sum().item() == 84
+
+# Functional collectives between processes
+own = tn.arange(4.0) + rank
+assert fcol.all_reduce(own, "sum", dist.group.WORLD).tolist() == [1, 3, 5, 7]
+assert fcol.all_gather_tensor(own[:1], 0, dist.group.WORLD).tolist() == [0, 1]
+assert fcol.all_gather_tensor(own[None], 1, mesh).shape == (1, 8)
+assert fcol.reduce_scatter_tensor(own, "avg", 0, None).tolist() == [[0.5, 1.5], [2.5, 3.5]][rank]
+assert (
+    fcol.all_to_all_single(own, None, None, dist.group.WORLD).tolist() == [[0, 1, 1, 2], [2, 3, 3, 4]][rank]
+)
+assert fcol.broadcast(own, 1).tolist() == [1, 2, 3, 4]
+
+# A message that is too large for the coordination service
+large = tn.arange(300_000) * (1 - rank)
+if rank == 0:
+    dist.send(large, 1)
+else:
+    assert dist.recv(large, 0) == 0 and large[-1].item() == 299_999
 dist.destroy_process_group()
 print("passed", rank)

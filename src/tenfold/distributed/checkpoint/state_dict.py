@@ -5,10 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from tenfold.base.devices import Device
+from tenfold.base.dtypes import BY_NAME
 from tenfold.base.errors import ArgumentError, FormatError, UnsupportedError, located
-from tenfold.tensor import Tensor, sharding
+from tenfold.distributed.collectives import broadcast
+from tenfold.distributed.group import get_rank, is_initialized, world_of
+from tenfold.distributed.objects import exchange
+from tenfold.tensor import Tensor, leaf, sharding
+
+FSDP_PREFIX = "_fsdp_wrapped_module."  # in the names of parameters that FullyShardedDataParallel is around
 
 
 @dataclass(frozen=True)
@@ -25,9 +34,12 @@ class StateDictOptions:
     dsd_fqn_modifiers: str = "_fqn_modifiers"
 
     def __post_init__(self) -> None:
-        for name in ("broadcast_from_rank0", "flatten_optimizer_state_dict"):
-            if getattr(self, name):
-                raise UnsupportedError(f"StateDictOptions: {name} is not supported", help="leave it out")
+        if self.flatten_optimizer_state_dict:
+            raise UnsupportedError(
+                "StateDictOptions: flatten_optimizer_state_dict is not supported", help="leave it out"
+            )
+        if self.broadcast_from_rank0 and not self.full_state_dict:
+            raise ArgumentError("StateDictOptions: broadcast_from_rank0 needs full_state_dict=True")
         if not self.keep_submodule_prefixes:
             raise UnsupportedError("StateDictOptions: prefixes of submodules are kept", help="leave it out")
 
@@ -82,15 +94,17 @@ def get_state_dict(
 def set_model_state_dict(
     model: Any, model_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
 ) -> Any:
-    """Load a state dict; whole tensors become parts where the model's are."""
+    """Load a state dict; whole tensors become parts where the model's are. A model on the meta device takes
+    them as its own."""
     chosen, rename = _checked(options), _names(model)
     own = model.state_dict()
-    given = dict(model_state_dict)
+    given = dict(of_first(model_state_dict) if chosen.broadcast_from_rank0 else model_state_dict)
     loaded = {}
     for name, each in own.items():
         if rename(name) in given:
-            loaded[name] = _laid_out(given.pop(rename(name)), each)
-    return model.load_state_dict({**loaded, **given}, strict=chosen.strict)
+            loaded[name] = laid_out(given.pop(rename(name)), each)
+    is_meta = any(each.device.type == "meta" for each in own.values() if isinstance(each, Tensor))
+    return model.load_state_dict({**loaded, **given}, strict=chosen.strict, assign=is_meta)
 
 
 @located
@@ -102,22 +116,28 @@ def set_optimizer_state_dict(
     options: StateDictOptions | None = None,
 ) -> None:
     """Load what `get_optimizer_state_dict` has given, into one optimizer or several."""
-    _checked(options)
-    names = _by_parameter(model)
+    if _checked(options).broadcast_from_rank0:
+        optim_state_dict = of_first(optim_state_dict)
     for optimizer in _listed(optimizers):
-        begin_state(optimizer)
-        groups, state, number = [], {}, 0
-        for group in optimizer.param_groups:
-            numbers = []
-            for parameter in group["params"]:
-                name = _name_of(parameter, names)
-                if name in optim_state_dict["state"]:
-                    kept, present = optim_state_dict["state"][name], optimizer.state.get(parameter, {})
-                    state[number] = {key: _laid_out(each, present.get(key)) for key, each in kept.items()}
-                numbers.append(number)
-                number += 1
-            groups.append({**_group_with(group, optim_state_dict["param_groups"], names), "params": numbers})
-        optimizer.load_state_dict({"state": state, "param_groups": groups})
+        optimizer.load_state_dict(numbered_state(model, optimizer, optim_state_dict))
+
+
+def numbered_state(model: Any, optimizer: Any, optim_state_dict: dict[str, Any]) -> dict[str, Any]:
+    """The state of an optimizer by numbers, as it loads it, of one by the names of the model's parameters."""
+    names = _by_parameter(model)
+    begin_state(optimizer)
+    groups, state, number = [], {}, 0
+    for group in optimizer.param_groups:
+        numbers = []
+        for parameter in group["params"]:
+            name = _name_of(parameter, names)
+            if name in optim_state_dict["state"]:
+                kept, present = optim_state_dict["state"][name], optimizer.state.get(parameter, {})
+                state[number] = {key: laid_out(each, present.get(key)) for key, each in kept.items()}
+            numbers.append(number)
+            number += 1
+        groups.append({**_group_with(group, optim_state_dict["param_groups"], names), "params": numbers})
+    return {"state": state, "param_groups": groups}
 
 
 def set_state_dict(
@@ -141,6 +161,9 @@ def begin_state(optimizer: Any) -> None:
         for parameter in group["params"]:
             if parameter.requires_grad:
                 optimizer.begin(parameter, group, counters)
+
+
+_init_optim_state = begin_state  # PyTorch's name of it, which its examples use
 
 
 def _checked(options: StateDictOptions | None, submodules: Any = None) -> StateDictOptions:
@@ -171,13 +194,55 @@ def _given(each: Any, options: StateDictOptions) -> Any:
     return each.cpu()
 
 
-def _laid_out(given: Any, target: Any) -> Any:
+def laid_out(given: Any, target: Any) -> Any:
     """A plain tensor, sharded as the one it is loaded into."""
     if not isinstance(given, Tensor) or not isinstance(target, Tensor):
         return given
-    if target.device.mesh is None or given.device.mesh is not None or given.shape != target.shape:
+    placed = sharding.placed_as(target)
+    if placed is None or given.device.mesh is not None or given.shape != target.shape:
         return given
+    if target.device.type == "meta":
+        return sharding.put(given.detach()._host(), given.current().type, placed)
     return sharding.leaf_like(given.detach()._host(), target, given.dtype)
+
+
+class _Tensor(NamedTuple):
+    """A tensor in the outline of a state, by its place among all."""
+
+    place: int
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def of_first(state: Any) -> Any:
+    """The state that the first process has, of plain tensors. What the others give does not count."""
+    if not is_initialized() or world_of(None).size() == 1:
+        return state
+    tensors: list[Tensor] = []
+
+    def outlined(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            tensors.append(value.detach().clone())
+            return _Tensor(len(tensors) - 1, tuple(value.shape), value.dtype.name)
+        if isinstance(value, dict):
+            return {key: outlined(each) for key, each in value.items()}
+        return [outlined(each) for each in value] if isinstance(value, list) else value
+
+    def shared(value: Any) -> Any:
+        if isinstance(value, _Tensor):
+            if get_rank() == 0:
+                tensor = tensors[value.place]
+            else:
+                zeros = np.zeros(value.shape, BY_NAME[value.dtype].numpy)
+                tensor = leaf(zeros, Device("cpu"), BY_NAME[value.dtype])
+            broadcast(tensor, src=0)
+            return tensor
+        if isinstance(value, dict):
+            return {key: shared(each) for key, each in value.items()}
+        return [shared(each) for each in value] if isinstance(value, list) else value
+
+    own = outlined(state) if get_rank() == 0 else None
+    return shared(exchange(own, world_of(None), [0])[0])
 
 
 # Names of parameters: those of the model itself, without the prefixes of what wraps it
@@ -204,7 +269,7 @@ def _names(model: Any) -> Callable[[str], str]:
 
 def _by_parameter(model: Any) -> dict[int, str]:
     rename = _names(model)
-    return {id(each): rename(name) for name, each in model.named_parameters()}
+    return {id(each): rename(name).replace(FSDP_PREFIX, "") for name, each in model.named_parameters()}
 
 
 def _name_of(parameter: Tensor, names: dict[int, str]) -> str:

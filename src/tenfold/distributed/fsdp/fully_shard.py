@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tenfold.base.dtypes import DType
-from tenfold.base.errors import ArgumentError, IndexOutOfRange, UnsupportedError, located
+from tenfold.base.errors import ArgumentError, IndexOutOfRange, TenfoldError, UnsupportedError, located
 from tenfold.base.meshes import Axis, Sharding
 from tenfold.distributed.device_mesh import DeviceMesh
 from tenfold.distributed.gradients import (
@@ -24,9 +26,10 @@ from tenfold.distributed.gradients import (
 )
 from tenfold.distributed.group import world_of
 from tenfold.distributed.tensor.dtensor import DTensor, move_to_mesh, place
-from tenfold.distributed.tensor.inputs import as_batch, mapped
+from tenfold.distributed.tensor.inputs import as_batch, different_rows, mapped
 from tenfold.distributed.tensor.placements import Replicate, Shard
 from tenfold.tensor import Tensor, sharding
+from tenfold.tensor.dispatch import aten
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class FSDPModule:
         """The module's own forward pass, on whole parameters."""
         mesh, policy = self._fsdp_mesh, self._fsdp_policy
         is_plain = not mesh.root.own and not _any_on_mesh((args, kwargs))
+        if is_plain and _is_split_further(self, mesh):
+            return self._forward_on_parts(args, kwargs)
         _move_buffers(self, None if is_plain else mesh)
         if not is_plain:
             args, kwargs = _on_mesh((args, kwargs), mesh)
@@ -67,6 +72,26 @@ class FSDPModule:
         with (gathered_here if is_plain else gathered)(self, mesh, policy):
             result = super().forward(*args, **kwargs)  # type: ignore[misc]
         return _cast(result, policy.output_dtype)
+
+    def _forward_on_parts(self, args: Any, kwargs: Any) -> Any:
+        """The forward pass on the rows that each process has, where layers are split, too: on the mesh, since
+        no process has whole layers. Gradients are means over the processes that have different rows."""
+        mesh = self._fsdp_mesh
+        args, kwargs = _on_mesh((args, kwargs), mesh)
+        with different_rows(mesh) as is_outermost:
+            result = self.forward(*args, **kwargs)
+
+        def part(tensor: Tensor) -> Tensor:
+            own = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+            share = 1 / mesh.size()
+            return own * share + own.detach() * (1 - share) if is_outermost and own.requires_grad else own
+
+        return mapped(result, part)
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
+        """Give all tensors data, which is not initialized: those of a model that was built on the meta device
+        and sharded lie on the devices from then on."""
+        return self._apply(lambda tensor: _blank(tensor, device), recurse)  # type: ignore[attr-defined]
 
     def unshard(self, async_op: bool = False) -> None:
         """Nothing: XLA gathers parameters where they are used."""
@@ -121,8 +146,7 @@ def fully_shard(
     """
     modules = list(module) if isinstance(module, (list, tuple)) else [module]
     if mesh is None:
-        kinds = [parameter.device.type for each in modules for parameter in each.parameters()]
-        mesh = world_of(None).mesh(kinds[0] if kinds else "cpu")
+        mesh = world_of(None).mesh(_platform(modules))
     if isinstance(offload_policy, CPUOffloadPolicy):
         raise UnsupportedError("parameters are not kept in host memory", help="leave offload_policy out")
     ignored = {id(each) for each in ignored_params or ()}
@@ -130,6 +154,20 @@ def fully_shard(
     for each in modules:
         _shard(each, mesh, policy, ignored, shard_placement_fn)
     return modules if isinstance(module, (list, tuple)) else module
+
+
+def _platform(modules: Sequence[Any]) -> str:
+    """Where modules have their parameters. Those of the meta device will have them on GPUs, if there are
+    any."""
+    kinds = {parameter.device.type for each in modules for parameter in each.parameters()}
+    if "meta" not in kinds:
+        return min(kinds, default="cpu")
+    from tenfold.engines import xla
+
+    try:
+        return xla.client("cuda").platform
+    except TenfoldError:
+        return "cpu"
 
 
 def _shard(
@@ -145,6 +183,22 @@ def _shard(
         module.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__doc__": kind.__doc__})
     vars(module)["_fsdp_mesh"] = mesh
     vars(module)["_fsdp_policy"] = policy
+
+
+def _blank(tensor: Tensor, device: Any) -> Tensor:
+    """A tensor of zeros in the place of one: on its mesh, or else on the device."""
+    placed = sharding.placed_as(tensor)
+    if placed is None:
+        return aten("zeros_like")(tensor, device=device)
+    zeros = np.zeros(tuple(tensor.shape), tensor.dtype.numpy)
+    return sharding.put(zeros, tensor.current().type, placed)
+
+
+def _is_split_further(module: Any, mesh: DeviceMesh) -> bool:
+    """Whether some parameter is split over more dimensions of the mesh than these."""
+    names = {axis.name for axis in mesh.axes}
+    placed = [sharding.placed_as(parameter) for parameter in module.parameters()]
+    return any(axis.name not in names for each in placed if each for dim in each.dims for axis in dim or ())
 
 
 def own_modules(module: Any) -> Iterator[Any]:

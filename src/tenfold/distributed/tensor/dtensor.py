@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.autograd.grad_mode import no_grad
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, UnknownName, located
 from tenfold.base.meshes import Sharding
@@ -26,7 +27,7 @@ class _OnMesh(type):
     """The type of DTensor: a Tensor is one if it is on a mesh."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and instance._value.device.mesh is not None
+        return isinstance(instance, Tensor) and _is_on_mesh(instance)
 
     def __subclasscheck__(cls, other: type) -> bool:
         return other is cls or issubclass(other, Tensor)
@@ -52,6 +53,12 @@ class DTensor(metaclass=_OnMesh):
             raise ArgumentError("a mesh is needed", help="give device_mesh")
         chosen = _chosen(device_mesh, placements)
         return from_parts(local_tensor, device_mesh, chosen, None if shape is None else tuple(shape))
+
+
+def _is_on_mesh(tensor: Tensor) -> bool:
+    """Whether a tensor is on a mesh; one without data, whether it will be."""
+    device = tensor._value.device
+    return device.mesh is not None or (device.type == "meta" and "_placed" in vars(tensor))
 
 
 def _chosen(mesh: DeviceMesh, placements: Sequence[Placement] | None) -> list[Placement]:
@@ -118,13 +125,24 @@ def move_to_mesh(module: Any, mesh: DeviceMesh, choose: Callable[[str, Tensor], 
 
 
 def place(tensor: Tensor, placed: Sharding) -> None:
-    """Move a leaf's data onto a mesh, in place."""
-    made = sharding.put(tensor._host(), tensor.current().type, placed)
+    """Move a leaf's data onto a mesh, or over a mesh that it is on, in place. One without data, on the meta
+    device, is to lie so when it gets some."""
+    if tensor._value.device.type == "meta":
+        vars(tensor)["_placed"] = placed
+        return
+    moved = _moved(tensor, placed)
     gradient, tensor.grad = tensor.grad, None
-    tensor.become(made.current(), None)
+    tensor.become(moved.current(), None)
     vars(tensor)["_placed"] = placed
     if gradient is not None:
-        tensor.grad = sharding.put(gradient._host(), gradient.current().type, placed)
+        tensor.grad = _moved(gradient, placed)
+
+
+def _moved(tensor: Tensor, placed: Sharding) -> Tensor:
+    if tensor._value.device.mesh != placed.mesh:
+        return sharding.put(tensor._host(), tensor.current().type, placed)
+    with no_grad():
+        return sharding.constrain(tensor.detach(), placed).eval()
 
 
 def _created(name: str) -> Callable[..., Tensor]:
@@ -151,13 +169,15 @@ rand, randn = _created("rand"), _created("randn")
 
 def _known(tensor: Tensor) -> Sharding:
     """How a tensor is sharded; one that is yet to be computed is computed."""
+    if tensor._value.device.type == "meta":
+        return vars(tensor)["_placed"]
     found = sharding.sharding_of(tensor._computed())
     assert found is not None
     return found
 
 
 def mesh_of(tensor: Tensor) -> DeviceMesh:
-    root = tensor._value.device.mesh
+    root = tensor._value.device.mesh or vars(tensor)["_placed"].mesh
     return DeviceMesh(root.platform, None, _root=root).whole
 
 
@@ -225,7 +245,7 @@ def _local_shards(tensor: Tensor) -> Callable[[], list[Tensor]]:
 
 def _only_on_mesh(read: Callable[[Tensor], Any], name: str) -> property:
     def get(tensor: Tensor) -> Any:
-        if tensor._value.device.mesh is None:
+        if not _is_on_mesh(tensor):
             raise UnknownName(
                 f"a tensor that is not on a mesh has no {name}",
                 help="distributed.tensor.distribute_tensor puts it on one",

@@ -1,5 +1,6 @@
 """`distributed.tensor.parallel`: modules whose layers are split over the devices of a mesh."""
 
+from tenfold.distributed.tensor.parallel.loss import loss_parallel
 from tenfold.distributed.tensor.parallel.parallelize import parallelize_module
 from tenfold.distributed.tensor.parallel.styles import (
     ColwiseParallel,
@@ -12,5 +13,5 @@ from tenfold.distributed.tensor.parallel.styles import (
 
 __all__ = [
     "ColwiseParallel", "ParallelStyle", "PrepareModuleInput", "PrepareModuleOutput", "RowwiseParallel",
-    "SequenceParallel", "parallelize_module",
+    "SequenceParallel", "loss_parallel", "parallelize_module",
 ]  # fmt: skip

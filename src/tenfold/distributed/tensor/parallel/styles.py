@@ -1,17 +1,24 @@
 """How a layer is split over the devices along one dimension of a mesh: its parameters, its inputs and its
-outputs. What is said of inputs and outputs is said of this dimension of the mesh alone."""
+outputs. What is said of inputs and outputs is said of this dimension of the mesh alone.
+
+On a mesh of several processes a plain tensor is what this process has, as in PyTorch: a layer takes it as its
+part of the whole, and gives such a part where `use_local_output` says so. A compiled function has no parts of
+one process: there results stay on the mesh.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 from tenfold.base.errors import UnsupportedError
 from tenfold.distributed.device_mesh import DeviceMesh
-from tenfold.distributed.tensor.dtensor import place
-from tenfold.distributed.tensor.inputs import mapped
+from tenfold.distributed.tensor.dtensor import DTensor, place
+from tenfold.distributed.tensor.inputs import from_process, mapped
 from tenfold.distributed.tensor.placements import Placement, Replicate, Shard, partly, sharding_by
 from tenfold.tensor import Tensor, sharding
+from tenfold.trace.context import context
 
 
 class ParallelStyle:
@@ -26,6 +33,22 @@ def constrained(tensor: Tensor, mesh: DeviceMesh, placement: Placement | None) -
     if placement is None:
         return tensor
     return sharding.constrain(tensor, partly(mesh, [placement], tensor.ndim))
+
+
+def entering(tensor: Tensor, mesh: DeviceMesh, given: Placement | None, wanted: Placement | None) -> Tensor:
+    """What a layer is given, on the mesh: a plain tensor of one of several processes is a part that lies as
+    `given` says."""
+    if mesh.root.own or isinstance(tensor, DTensor):
+        return constrained(tensor, mesh, wanted)
+    whole = from_process(tensor, mesh, given or Replicate())
+    return constrained(whole, mesh, wanted)
+
+
+def leaving(tensor: Tensor, mesh: DeviceMesh, wanted: Placement | None, is_local: bool) -> Tensor:
+    """What a layer gives, placed so; as this process's part of it, where that is asked for."""
+    placed = constrained(tensor, mesh, wanted)
+    is_part = is_local and not mesh.root.own and context.recorder is None
+    return placed.to_local() if is_part else placed
 
 
 class _Layer(ParallelStyle):
@@ -48,11 +71,12 @@ class _Layer(ParallelStyle):
             if parameter is not None:
                 chosen = placements.get(name, Replicate())
                 place(parameter, sharding_by(mesh, [chosen], parameter.ndim))
+        given = self.input_layouts
         module.register_forward_pre_hook(
-            lambda layer, inputs: (constrained(inputs[0], mesh, self.input_layouts), *inputs[1:])
+            lambda layer, inputs: (entering(inputs[0], mesh, given, given), *inputs[1:])
         )
         module.register_forward_hook(
-            lambda layer, inputs, output: constrained(output, mesh, self.output_layouts)
+            lambda layer, inputs, output: leaving(output, mesh, self.output_layouts, self.use_local_output)
         )
 
 
@@ -105,9 +129,11 @@ class SequenceParallel(ParallelStyle):
         for parameter in module.parameters():
             place(parameter, sharding_by(mesh, [Replicate()], parameter.ndim))
         module.register_forward_pre_hook(
-            lambda layer, inputs: (constrained(inputs[0], mesh, split), *inputs[1:])
+            lambda layer, inputs: (entering(inputs[0], mesh, split, split), *inputs[1:])
         )
-        module.register_forward_hook(lambda layer, inputs, output: constrained(output, mesh, split))
+        module.register_forward_hook(
+            lambda layer, inputs, output: leaving(output, mesh, split, self.use_local_output)
+        )
 
 
 class PrepareModuleInput(ParallelStyle):
@@ -122,17 +148,28 @@ class PrepareModuleInput(ParallelStyle):
         desired_input_kwarg_layouts: dict[str, Placement] | None = None,
         use_local_output: bool = False,
     ):
-        self.desired = _several(desired_input_layouts)
+        self.given, self.desired = _several(input_layouts), _several(desired_input_layouts)
+        self.given_by_name = input_kwarg_layouts or {}
         self.desired_by_name = desired_input_kwarg_layouts or {}
+        self.use_local_output = use_local_output
 
     def apply(self, module: Any, mesh: DeviceMesh) -> None:
+        def placed(value: Any, given: Placement | None, wanted: Placement | None) -> Any:
+            if not isinstance(value, Tensor) or (given is None and wanted is None):
+                return value
+            return leaving(entering(value, mesh, given, wanted), mesh, None, self.use_local_output)
+
         def prepare(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            wanted = [*self.desired, *[None] * (len(args) - len(self.desired))]
-            placed = tuple([_tensor(arg, mesh, to) for arg, to in zip(args, wanted)])
+            layouts = itertools.zip_longest(self.given, self.desired)
+            positional = [
+                placed(arg, *layout)
+                for arg, layout in zip(args, itertools.chain(layouts, itertools.repeat((None, None))))
+            ]
             named = {
-                name: _tensor(each, mesh, self.desired_by_name.get(name)) for name, each in kwargs.items()
+                name: placed(value, self.given_by_name.get(name), self.desired_by_name.get(name))
+                for name, value in kwargs.items()
             }
-            return placed, named
+            return tuple(positional), named
 
         module.register_forward_pre_hook(prepare, with_kwargs=True)
 
@@ -143,12 +180,20 @@ class PrepareModuleOutput(ParallelStyle):
     def __init__(
         self, *, output_layouts: Any = None, desired_output_layouts: Any, use_local_output: bool = True
     ):
-        self.desired = _several(desired_output_layouts)
+        self.given, self.desired = _several(output_layouts), _several(desired_output_layouts)
+        self.use_local_output = use_local_output
 
     def apply(self, module: Any, mesh: DeviceMesh) -> None:
         def prepare(layer: Any, inputs: Any, output: Any) -> Any:
-            wanted = iter(self.desired)
-            return mapped(output, lambda each: constrained(each, mesh, next(wanted, None)))
+            layouts = itertools.zip_longest(self.given, self.desired)
+
+            def placed(value: Tensor) -> Tensor:
+                given, wanted = next(layouts, (None, None))
+                if given is None and wanted is None:
+                    return value
+                return leaving(entering(value, mesh, given, wanted), mesh, None, self.use_local_output)
+
+            return mapped(output, placed)
 
         module.register_forward_hook(prepare)
 
@@ -157,7 +202,3 @@ def _several(layouts: Any) -> Sequence[Placement | None]:
     if layouts is None:
         return ()
     return layouts if isinstance(layouts, (tuple, list)) else (layouts,)
-
-
-def _tensor(value: Any, mesh: DeviceMesh, placement: Placement | None) -> Any:
-    return constrained(value, mesh, placement) if isinstance(value, Tensor) else value

@@ -1,0 +1,350 @@
+"""`FullyShardedDataParallel`: the older way to say `fully_shard`, a module around another."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from tenfold.autograd.grad_mode import no_grad
+from tenfold.base.errors import ArgumentError, UnsupportedError, located
+from tenfold.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_optimizer_state_dict,
+    laid_out,
+    numbered_state,
+)
+from tenfold.distributed.device_mesh import DeviceMesh
+from tenfold.distributed.fsdp.fully_shard import MixedPrecisionPolicy, fully_shard, own_parameters
+from tenfold.distributed.fsdp.options import (
+    BackwardPrefetch,
+    CPUOffload,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    MixedPrecision,
+    OptimStateDictConfig,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    ShardingStrategy,
+    StateDictConfig,
+    StateDictSettings,
+    StateDictType,
+)
+from tenfold.distributed.fsdp.wrap import wrap_inside
+from tenfold.distributed.gradients import from_first, plain
+from tenfold.distributed.group import ProcessGroup, get_rank, is_initialized, world_of
+from tenfold.nn.module import Module
+from tenfold.nn.parameter import Parameter
+from tenfold.nn.utils.clip_grad import clip_grad_norm_
+from tenfold.tensor import Tensor
+
+WRAPPED = "_fsdp_wrapped_module"
+
+
+class FullyShardedDataParallel(Module):
+    """A module whose parameters, gradients and optimizer state are split over the processes, as
+    `fully_shard` does it. Names in state dicts are those of the module itself."""
+
+    @located
+    def __init__(
+        self,
+        module: Module,
+        process_group: ProcessGroup | None = None,
+        sharding_strategy: ShardingStrategy | None = None,
+        cpu_offload: CPUOffload | None = None,
+        auto_wrap_policy: Callable[..., Any] | None = None,
+        backward_prefetch: BackwardPrefetch | None = BackwardPrefetch.BACKWARD_PRE,
+        mixed_precision: MixedPrecision | None = None,
+        ignored_modules: Iterable[Module] | None = None,
+        param_init_fn: Callable[[Module], None] | None = None,
+        device_id: Any = None,
+        sync_module_states: bool = False,
+        forward_prefetch: bool = False,
+        limit_all_gathers: bool = True,
+        use_orig_params: bool = False,
+        ignored_states: Iterable[Any] | None = None,
+        device_mesh: DeviceMesh | None = None,
+    ):
+        super().__init__()
+        _check(sharding_strategy, cpu_offload)
+        kinds = {parameter.device.type for parameter in module.parameters()} - {"meta"}
+        mesh = device_mesh or world_of(process_group).mesh(min(kinds, default="cpu"))
+        if mesh.ndim > 1:
+            raise UnsupportedError(
+                "parameters are split over a mesh of one dimension", help="give mesh[name]"
+            )
+        left_out = [*(ignored_modules or ()), *(ignored_states or ())]
+        modules = {id(each) for each in left_out if isinstance(each, Module)}
+        ignored = _tensors(left_out)
+        if param_init_fn is not None:
+            module.apply(param_init_fn)
+        if sync_module_states and not mesh.root.own and mesh.size() > 1:
+            from_first([*module.parameters(), *module.buffers()], mesh)
+        precision = mixed_precision or MixedPrecision()
+        if auto_wrap_policy is not None:
+            options = {"device_mesh": mesh, "mixed_precision": precision, "ignored_states": ignored}
+            wrap_inside(
+                module,
+                auto_wrap_policy,
+                lambda child, **own: FullyShardedDataParallel(child, **{**options, **own}),
+                modules,
+            )
+        for inner in self.fsdp_modules(module):
+            inner._set_policy(inner._precision, is_root=False)
+        self._precision, self._settings, self._is_summoned = precision, StateDictSettings(), False
+        _cast_buffers(module, precision.buffer_dtype)
+        self._fsdp_wrapped_module = fully_shard(module, mesh=mesh, ignored_params=ignored)
+        self._set_policy(precision, is_root=True)
+
+    def _set_policy(self, precision: MixedPrecision, is_root: bool) -> None:
+        casts = precision.cast_root_forward_inputs if is_root else precision.cast_forward_inputs
+        vars(self.module)["_fsdp_policy"] = MixedPrecisionPolicy(
+            precision.param_dtype, precision.reduce_dtype, cast_forward_inputs=casts
+        )
+
+    @property
+    def module(self) -> Any:
+        """The module that this one is around."""
+        return self._fsdp_wrapped_module
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name == WRAPPED:
+                raise
+            return getattr(self._fsdp_wrapped_module, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._fsdp_wrapped_module[key]
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._fsdp_wrapped_module(*args, **kwargs)
+
+    def check_is_root(self) -> bool:
+        """Whether no other FullyShardedDataParallel has been put around this one."""
+        return self.module._fsdp_policy.cast_forward_inputs == self._precision.cast_root_forward_inputs
+
+    @staticmethod
+    def fsdp_modules(module: Module, root_only: bool = False) -> list[Any]:
+        """The modules inside of this one, and itself, that are FullyShardedDataParallel."""
+        if root_only and isinstance(module, FullyShardedDataParallel):
+            return [module]
+        if root_only:
+            return [
+                each
+                for child in module.children()
+                for each in FullyShardedDataParallel.fsdp_modules(child, True)
+            ]
+        return [each for each in module.modules() if isinstance(each, FullyShardedDataParallel)]
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Parameters by name; inside of `summon_full_params`, by the names of the module itself."""
+        for name, parameter in super().named_parameters(prefix, recurse, remove_duplicate):
+            yield (clean(name) if self._is_summoned else name), parameter
+
+    # State dicts
+
+    @staticmethod
+    @located
+    def set_state_dict_type(
+        module: Module,
+        state_dict_type: StateDictType,
+        state_dict_config: StateDictConfig | None = None,
+        optim_state_dict_config: OptimStateDictConfig | None = None,
+    ) -> StateDictSettings:
+        """Let the state dicts of a model be of this type; gives what they were."""
+        if state_dict_type is StateDictType.LOCAL_STATE_DICT:
+            raise UnsupportedError("there are no flattened parameters", help="use SHARDED_STATE_DICT")
+        is_full = state_dict_type is StateDictType.FULL_STATE_DICT
+        settings = StateDictSettings(
+            state_dict_type,
+            state_dict_config or (FullStateDictConfig() if is_full else ShardedStateDictConfig()),
+            optim_state_dict_config
+            or (FullOptimStateDictConfig() if is_full else ShardedOptimStateDictConfig()),
+        )
+        wrapped = FullyShardedDataParallel.fsdp_modules(module)
+        if not wrapped:
+            raise ArgumentError("the model has no FullyShardedDataParallel", help="wrap it first")
+        before = wrapped[0]._settings
+        for each in wrapped:
+            each._settings = settings
+        return before
+
+    @staticmethod
+    def get_state_dict_type(module: Module) -> StateDictSettings:
+        wrapped = FullyShardedDataParallel.fsdp_modules(module)
+        return dataclasses.replace(wrapped[0]._settings) if wrapped else StateDictSettings()
+
+    @staticmethod
+    @contextlib.contextmanager
+    def state_dict_type(
+        module: Module,
+        state_dict_type: StateDictType,
+        state_dict_config: StateDictConfig | None = None,
+        optim_state_dict_config: OptimStateDictConfig | None = None,
+    ) -> Iterator[None]:
+        """A block in which the state dicts of a model are of this type."""
+        own = FullyShardedDataParallel
+        before = own.set_state_dict_type(module, state_dict_type, state_dict_config, optim_state_dict_config)
+        try:
+            yield
+        finally:
+            own.set_state_dict_type(
+                module, *[getattr(before, each.name) for each in dataclasses.fields(before)]
+            )
+
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> Any:
+        state = self._fsdp_wrapped_module.state_dict(
+            *args, destination=destination, prefix=prefix, keep_vars=keep_vars
+        )
+        if self._settings.state_dict_type is not StateDictType.FULL_STATE_DICT or self._is_summoned:
+            return state
+        config = self._settings.state_dict_config
+        for name in [name for name in state if name.startswith(prefix)]:
+            each = state[name]
+            if isinstance(each, Tensor) and each.device.mesh is not None:
+                each = plain(each)
+            state[name] = each.cpu() if config.offload_to_cpu and isinstance(each, Tensor) else each
+            if getattr(config, "rank0_only", False) and is_initialized() and get_rank() != 0:
+                del state[name]
+        return state
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        own = {clean(name): each for name, each in self.module.named_parameters()}
+        own.update({clean(name): each for name, each in self.module.named_buffers()})
+        for key in [key for key in state_dict if key.startswith(prefix)]:
+            name = key.removeprefix(prefix)
+            state_dict[f"{prefix}{WRAPPED}.{name}"] = laid_out(state_dict.pop(key), own.get(name))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    @staticmethod
+    @located
+    def optim_state_dict(
+        model: Module, optim: Any, optim_state_dict: Any = None, group: ProcessGroup | None = None
+    ) -> dict[str, Any]:
+        """The state of an optimizer by the names of the model's parameters, whole or as DTensors, as the
+        model's state dicts are."""
+        settings = FullyShardedDataParallel.get_state_dict_type(model)
+        is_full = settings.state_dict_type is StateDictType.FULL_STATE_DICT
+        state = get_optimizer_state_dict(model, optim, options=StateDictOptions(full_state_dict=is_full))
+        alone = getattr(settings.optim_state_dict_config, "rank0_only", False)
+        return {} if alone and is_initialized() and get_rank() != 0 else state
+
+    @staticmethod
+    @located
+    def optim_state_dict_to_load(
+        model: Module,
+        optim: Any,
+        optim_state_dict: Mapping[str, Any],
+        is_named_optimizer: bool = False,
+        load_directly: bool = False,
+        group: ProcessGroup | None = None,
+    ) -> dict[str, Any]:
+        """What `optim_state_dict` has given, as `optim.load_state_dict` takes it."""
+        state = numbered_state(model, optim, dict(optim_state_dict))
+        if load_directly:
+            optim.load_state_dict(state)
+        return state
+
+    # Whole parameters
+
+    @staticmethod
+    @contextlib.contextmanager
+    def summon_full_params(
+        module: Module,
+        recurse: bool = True,
+        writeback: bool = True,
+        rank0_only: bool = False,
+        offload_to_cpu: bool = False,
+        with_grads: bool = False,
+    ) -> Iterator[None]:
+        """A block in which parameters are whole, plain tensors. With `writeback`, each process's part of them
+        is kept after it."""
+        if rank0_only and writeback:
+            raise UnsupportedError(
+                "what one process alone has is not written back", help="give writeback=False"
+            )
+        wrapped = FullyShardedDataParallel.fsdp_modules(module, root_only=not recurse)
+        slots = [slot for each in wrapped for slot in own_parameters(each.module)]
+        wholes: dict[int, tuple[Tensor, Parameter]] = {}
+        for _, parameter in slots:
+            if id(parameter) not in wholes:
+                wholes[id(parameter)] = parameter, _whole(parameter, offload_to_cpu, with_grads)
+        try:
+            for (owner, name), parameter in slots:
+                owner._parameters[name] = wholes[id(parameter)][1]
+            for each in wrapped:
+                each._is_summoned = True
+            yield
+        finally:
+            for (owner, name), parameter in slots:
+                owner._parameters[name] = parameter
+            for each in wrapped:
+                each._is_summoned = False
+        if writeback:
+            with no_grad():
+                for parameter, whole in wholes.values():
+                    parameter.copy_(laid_out(whole, parameter))
+
+    def apply(self, fn: Callable[[Module], None]) -> Any:
+        """Call a function with every module, which has whole parameters then."""
+        with self.summon_full_params(self):
+            return super().apply(fn)
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """A block whose gradients are accumulated. They are means over the processes here, too, so that their
+        sum is the same."""
+        yield
+
+    def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
+        """Scale the gradients so that their norm, over all processes, is at most max_norm; gives the norm
+        that they had."""
+        total = clip_grad_norm_(self.parameters(), max_norm, norm_type)
+        return total if total.device.mesh is None else plain(total)
+
+
+def clean(name: str) -> str:
+    """A parameter's name without the wrappers on its way."""
+    return name.replace(f"{WRAPPED}.", "")
+
+
+def _whole(parameter: Tensor, offload_to_cpu: bool, with_grads: bool) -> Parameter:
+    array = plain(parameter) if parameter.device.mesh is not None else parameter.detach().clone()
+    whole = Parameter(array.cpu() if offload_to_cpu else array, parameter.requires_grad)
+    if with_grads and parameter.grad is not None:
+        whole.grad = plain(parameter.grad)
+    return whole
+
+
+def _check(strategy: ShardingStrategy | None, cpu_offload: CPUOffload | None) -> None:
+    if strategy is ShardingStrategy.NO_SHARD:
+        raise UnsupportedError("NO_SHARD splits nothing", help="use DistributedDataParallel")
+    if strategy not in (None, ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP):
+        raise UnsupportedError(
+            f"{strategy} is not supported", help="use FULL_SHARD, or fully_shard with a dimension of a mesh"
+        )
+    if cpu_offload is not None and cpu_offload.offload_params:
+        raise UnsupportedError("parameters are not kept in host memory", help="leave cpu_offload out")
+
+
+def _tensors(left_out: Iterable[Any]) -> list[Tensor]:
+    """The parameters among these, and those of the modules among these."""
+    return [
+        tensor for each in left_out for tensor in (each.parameters() if isinstance(each, Module) else [each])
+    ]
+
+
+def _cast_buffers(module: Module, dtype: Any) -> None:
+    if dtype is None:
+        return
+    for owner in module.modules():
+        for name, buffer in owner._buffers.items():
+            if buffer is not None and buffer.dtype.is_floating_point:
+                owner._buffers[name] = buffer.to(dtype)

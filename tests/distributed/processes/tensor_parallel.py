@@ -1,0 +1,83 @@
+"""A network split by layers over processes, and fully sharded over others, as a program for torchrun writes
+it: plain tensors, of which each process has its own. It runs on the package that is named, Tenfold or
+PyTorch, and prints losses and parameters.
+
+    tenfold launch --nproc-per-node 4 tests/distributed/processes/tensor_parallel.py tenfold mixed
+"""
+
+import importlib
+import os
+import sys
+
+import numpy as np
+
+PACKAGE, WAY = sys.argv[1:3]
+torch, dist, device_mesh, tensor, parallel, fsdp = (
+    importlib.import_module(f"{PACKAGE}{name}")
+    for name in (
+        "",
+        ".distributed",
+        ".distributed.device_mesh",
+        ".distributed.tensor",
+        ".distributed.tensor.parallel",
+        ".distributed.fsdp",
+    )
+)
+nn, Shard, Replicate = torch.nn, tensor.Shard, tensor.Replicate
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb, self.norm = nn.Embedding(12, 8), nn.LayerNorm(8)
+        self.up, self.down, self.out = nn.Linear(8, 16), nn.Linear(16, 8), nn.Linear(8, 4)
+
+    def forward(self, index):
+        h = self.emb(index)
+        return self.out(h + self.down(torch.tanh(self.up(self.norm(h)))))
+
+
+PLAN = {
+    "emb": parallel.RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
+    "norm": parallel.SequenceParallel(),
+    "up": parallel.ColwiseParallel(input_layouts=Shard(1)),
+    "down": parallel.RowwiseParallel(output_layouts=Shard(1)),
+    "out": parallel.ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate()),
+}
+
+
+def built():
+    net, numbers = Net(), np.random.default_rng(0)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            drawn = numbers.standard_normal(tuple(parameter.shape)).astype(np.float32)
+            parameter.copy_(torch.tensor(drawn * 0.3))
+    return net
+
+
+def main():
+    world, net, group = int(os.environ["WORLD_SIZE"]), built(), 0
+    if WAY == "split":
+        parallel.parallelize_module(net, device_mesh.init_device_mesh("cpu", (world,)), PLAN)
+    else:
+        mesh = device_mesh.init_device_mesh("cpu", (world // 2, 2), mesh_dim_names=("rows", "layers"))
+        parallel.parallelize_module(net, mesh["layers"], PLAN)
+        fsdp.fully_shard(net, mesh=mesh["rows"])
+        group = mesh["rows"].get_local_rank()
+    optimizer, losses = torch.optim.SGD(net.parameters(), lr=0.1), []
+    for step in range(3):
+        index = torch.tensor(np.random.default_rng(10 * step + group).integers(0, 12, (4, 6)))
+        output = net(index)
+        loss = (output * torch.arange(4.0)).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    sums = [parameter.detach().full_tensor().double().square().sum().item() for parameter in net.parameters()]
+    numbers = " ".join(f"{number:.5f}" for number in [*losses, *sums])
+    print(f"rank {dist.get_rank()}: {tuple(output.shape)} {numbers}", flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

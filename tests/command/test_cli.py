@@ -278,9 +278,12 @@ def test_the_doctor_says_what_is_missing(monkeypatch, tmp_path):
 
     monkeypatch.setattr(metadata, "version", version)
     monkeypatch.setenv("TENFOLD_LIBTORCH", str(tmp_path))
-    for door in (torch_dialect.bindings, iree.compiler, iree.runtime):
+    remembered = (torch_dialect.bindings, iree.compiler, iree.runtime, iree.version)
+    for door in remembered:
         door.cache_clear()
     missing = {each.what: each for each in doctor.examine() if not each.works}
+    for door in remembered:  # which other tests find
+        door.cache_clear()
     assert missing.keys() >= {"torch-mlir", "torch", "iree-base-compiler", "iree-base-runtime"}
     assert "pip install" in missing["torch-mlir"].remedy and missing["torch-mlir"].optional
     assert "there is no libtorch in" in missing["torch"].found

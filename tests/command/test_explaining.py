@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tenfold.command import cli
+from tenfold.explain.html import programs_of
 
 
 @pytest.fixture
@@ -116,3 +117,55 @@ def test_another_version_is_explained_beside_it(explain, tmp_path):
     data = explain("import tenfold as tn\nprint(tn.ones(3).sin())\n", "--against", "old.py")
     assert "aten.tanh" in lines(data["before"][0], "trace")
     assert "aten.sin" in lines(data["programs"][0], "trace")
+
+
+def test_a_file_that_exits_is_explained(explain):
+    text = "import sys\nimport tenfold as tn\ny = tn.ones(3).tanh()\nif y.sum() > 0:\n    sys.exit(0)\n"
+    assert "aten.tanh" in lines(explain(text)["programs"][0], "trace")
+
+
+def test_the_status_of_a_file_that_fails_is_the_commands(tmp_path, capsys):
+    path = tmp_path / "fails.py"
+    path.write_text("import sys\nsys.exit('no data')\n")
+    assert cli.main(["explain", str(path)]) == 1
+    assert capsys.readouterr().err == "no data\n"
+    path.write_text("def read():\n    raise ValueError('bad data')\nread()\n")
+    assert cli.main(["explain", str(path)]) == 1
+    told = capsys.readouterr().err
+    assert told.endswith("ValueError: bad data\n") and told.count("File ") == 2
+
+
+@pytest.mark.parametrize(("output", "complaint"), [("none/page.html", "no folder"), (".", "is a folder")])
+def test_a_wrong_place_for_the_page_is_told_before_the_file_runs(tmp_path, capsys, output, complaint):
+    path = tmp_path / "program.py"
+    path.write_text("print('was run')\n")
+    assert cli.main(["explain", str(path), "-o", str(tmp_path / output)]) == 1
+    told = capsys.readouterr()
+    assert complaint in told.err and told.out == ""
+
+
+def test_programs_that_differ_in_numbers_alone_are_one(explain, on_all_tiers):
+    text = """
+import tenfold as tn
+x = tn.ones(17).eval()
+for i in range(6):
+    (x * (i + 0.5)).erf().sum().item()
+"""
+    programs = explain(text)["programs"]
+    assert len([program for program in programs if "aten.erf" in lines(program, "trace")]) == 1
+
+
+def test_two_versions_of_a_purple_program_are_compared(tmp_path):
+    for name, op in (("old", "tensor-sin"), ("new", "tensor-cos")):
+        (tmp_path / f"{name}.purple").write_text(f"(print ({op} (tensor-ones '(3))))\n")
+    new, old, output = (str(tmp_path / name) for name in ("new.purple", "old.purple", "page.html"))
+    assert cli.main(["explain", new, "--against", old, "-o", output]) == 0
+    before = programs_of((tmp_path / "page.html").read_text(encoding="utf-8"), "before")
+    assert "aten.sin" in lines(before[0], "trace") and "pu_" in lines(before[0], "c")
+
+
+def test_runs_of_a_purple_program_are_told(tmp_path, capsys):
+    path = tmp_path / "a.purple"
+    path.write_text("(print (tensor-sin (tensor-ones '(3))))\n")
+    assert cli.main(["explain", "--runs", str(path), "-o", str(tmp_path / "runs.html")]) == 0
+    assert re.search(r"\d+ compiled functions?, \d+ programs? by tier", capsys.readouterr().out)

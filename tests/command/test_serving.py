@@ -5,6 +5,8 @@ import threading
 
 import pytest
 
+from tenfold.base.errors import ArgumentError
+from tenfold.command import cli
 from tenfold.command.serving import Server, Watched
 
 
@@ -42,7 +44,7 @@ def test_the_page_is_served_and_followed(server, tmp_path):
     assert not server.watched.refresh()
     path = tmp_path / "program.py"
     path.write_text("two")
-    server.watched._seen = 0
+    server.watched._seen = frozenset()
     assert server.watched.refresh()
     assert ask(server) == (200, "page of two")
     assert ask(server, "/version") == (200, "2")
@@ -84,3 +86,20 @@ def test_a_file_that_fails_shows_its_error_as_text(tmp_path):
     watched.refresh()
     page = watched.page.decode()
     assert "ValueError" in page and "&lt;b&gt;" in page and "<b>" not in page
+
+
+def test_a_change_beside_the_file_makes_the_page_anew(server, tmp_path):
+    (tmp_path / "notes.txt").write_text("not watched")
+    assert not server.watched.refresh()
+    (tmp_path / "model.py").write_text("imported")
+    assert server.watched.refresh() and not server.watched.refresh()
+
+
+def test_a_port_that_is_taken_is_an_error_of_the_users(server):
+    with pytest.raises(ArgumentError, match=f"port {server.server_port} cannot be used: .*in use"):
+        Server(server.watched, server.server_port)
+
+
+def test_a_file_that_is_not_there_is_not_served(tmp_path, capsys):
+    assert cli.main(["explain", str(tmp_path / "none.py"), "--serve"]) == 1
+    assert "there is no file" in capsys.readouterr().err

@@ -11,11 +11,14 @@ import tenfold as tn
 from examples.models.gpt2 import GPT2
 from examples.models.resnet import resnet50
 from tenfold.command.serving import Server, Watched
+from tenfold.distributed import init_device_mesh
+from tenfold.distributed.tensor import Shard, distribute_tensor
 from tenfold.explain import runs
 from tenfold.explain.explanation import drafted
 from tenfold.explain.html import page, programs_of
 from tenfold.purple.explained import explain_purple
 from tenfold.runtime.calls import record_call
+from tenfold.trace.collect import collect
 from tests.explain import programs
 from tests.explain.browser import Browser
 
@@ -175,6 +178,9 @@ def test_the_graph_has_a_box_for_each_node_and_lights_with_the_panes(browser, ex
     assert closed < boxes
     browser.click("#graph .node.group")
     assert browser.run("document.querySelectorAll('#graph .node').length") > closed
+    around = "page.graph.boxes.find(box => page.graph.around(box)).element"
+    browser.run(f"{around}.dispatchEvent(new MouseEvent('dblclick'))")
+    assert browser.run("document.querySelectorAll('#graph .node').length") == closed
     before = browser.run("page.graph.view.k")
     browser.run("page.graph.zoom(2)")
     assert browser.run("page.graph.view.k") > before
@@ -249,6 +255,29 @@ def test_hostile_source_is_shown_as_text(browser, tmp_path):
     shown = browser.run("document.getElementById(arguments[0]).textContent", f"source-{comment}")
     assert shown.endswith(explanation.stage("source").lines[comment])
     assert browser.run("globalThis.hurt === undefined && !document.querySelector('#panes img, #panes b')")
+
+
+def test_text_that_turns_around_is_written_out(browser, tmp_path):
+    path = tmp_path / "turned.py"
+    path.write_text("def turned(x):\n    return x + 1  # \u202e} if admin { \u2066\n", encoding="utf-8")
+    names = {}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
+    tn.explain(names["turned"], tn.ones(2)).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    shown = browser.run("document.getElementById('source-1').textContent")
+    assert shown.endswith(r"return x + 1  # \u202e} if admin { \u2066")
+
+
+def test_the_placement_of_a_value_on_a_mesh_is_told(browser, tmp_path):
+    mesh = init_device_mesh("cpu", (1,))
+    x = distribute_tensor(tn.ones(2, 3), mesh, [Shard(0)]) + 1
+    trace, _ = collect([x.current()])
+    explanation = drafted(trace, x.current().device, "placed")()
+    explanation.save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    assert not any("shape=" in line for key in ("trace", "flat") for line in explanation.stage(key).lines)
+    browser.hover(bring(browser, "trace", explanation.lit("trace", len(trace.leaves) + 1)["trace"][0]))
+    assert "[{}, {}]" in browser.find("#detail").text
 
 
 @pytest.mark.slow
@@ -346,8 +375,12 @@ def test_two_stages_stand_beside_each_other(browser, explained):
     browser.open(path)
     browser.press("c")
     browser.until("document.querySelectorAll('#diff .row').length > 4")
-    right = "[...page.diff.sides.children[1].querySelectorAll('.row')].map(row => row.textContent)"
-    assert sum("Op(" in line for line in browser.run(right)) == len(explanation.ops)
+    beside = """[...page.diff.sides.children[0].querySelectorAll('.row')].map(row => [
+        row.textContent, document.getElementById(row.id.replace('left', 'right')).textContent])"""
+    rows = browser.run(beside)
+    assert sum("Op(" in right for _, right in rows) == len(explanation.ops)
+    assert not [right for left, right in rows if "p0: f32" in left and "Op(" in right]
+    assert [right for left, right in rows if "aten.mul" in left and "MultiplyOp(" in right]
 
 
 def test_listings_are_compared_as_difflib_does(browser, explained):
@@ -390,13 +423,26 @@ def test_runs_are_tables_on_a_page_of_their_own(browser, tmp_path):
 def test_a_purple_program_lights_its_owned_form_and_its_c(browser, tmp_path):
     path = tmp_path / "a.purple"
     path.write_text("(define (square x) (* x x))\n(print (square (tensor '(1.0 2.0))))\n")
-    explanation = explain_purple(str(path))
+    (explanation,) = explain_purple(str(path))
     explanation.save(tmp_path / "page.html")
     browser.open(tmp_path / "page.html")
     browser.hover("#source-0")
     lit = browser.run(LIT)
     assert lit == explanation.lit("source", 0)
-    assert lit["owned"] and lit["c"]
+    assert lit["owned"] and lit["c"] and lit["trace"] and lit["stablehlo"] and lit["hlo"]
+    browser.click("#tab-graph")
+    boxes = browser.run("document.querySelectorAll('#graph .node').length")
+    assert boxes == len(explanation.nodes) - explanation.source_lines
+
+
+def test_a_purple_program_without_tensors_has_its_compilers_stages(browser, tmp_path):
+    path = tmp_path / "a.purple"
+    path.write_text("(define (square x) (* x x))\n(print (square 3))\n")
+    (explanation,) = explain_purple(str(path))
+    explanation.save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    browser.hover("#source-0")
+    assert browser.run(LIT) == explanation.lit("source", 0)
     assert browser.run("document.getElementById('tab-graph').hidden")
 
 
@@ -418,7 +464,7 @@ def test_a_served_page_is_loaded_again_when_its_file_changes(browser, tmp_path):
         browser.until("globalThis.page !== undefined")
         time.sleep(0.7)  # until it has asked for the version
         path.write_text("two")
-        watched._seen = 0
+        watched._seen = frozenset()
         watched.refresh()
         browser.until("document.querySelector('#title').textContent === 'two'")
         server.shutdown()

@@ -26,3 +26,14 @@ def test_programs_are_told_with_their_tier_and_place(on_all_tiers):
     (x @ x).erf().sum().item()
     places = {(each.place.partition(":")[0], each.tier) for each in runs.programs_run()}
     assert any(place == "test_runs.py" and tier in ("numpy", "background", "xla") for place, tier in places)
+
+
+def test_programs_for_open_sizes_are_counted():
+    @tn.compile
+    def doubled(x):
+        return x * 2
+
+    for size in (2, 3, 4):
+        doubled(tn.ones(size))
+    (found,) = [each for each in runs.compiled_functions() if each.name == "doubled"]
+    assert found.programs == 2  # one for the first size, one for the others

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port < 1 << 16:
-        raise ValueError
-    return port
+    if not text.isdecimal() or int(text) >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: they go from 0 to 65535")
+    return int(text)
 
 
 def run(parsed: argparse.Namespace, execute: Execute) -> int:
@@ -64,27 +63,48 @@ def run(parsed: argparse.Namespace, execute: Execute) -> int:
     if parsed.serve:
         return _serve(parsed)
     sys.argv = [parsed.file]
-    output = Path(parsed.output or Path(parsed.file).with_suffix(".html").name)
+    output = _output(parsed)
     status, page, summary = made(parsed, execute)
     if status:
         return status
-    output.write_text(page, encoding="utf-8")
+    try:
+        output.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ArgumentError(f"{output} cannot be written: {error.strerror}") from None
     print(f"{output}: {summary}, {len(page) / 1e6:.2f} MB")
     if parsed.open:
-        webbrowser.open(output.resolve().as_uri())
+        _open(output.resolve().as_uri())
     return 0
+
+
+def _output(parsed: argparse.Namespace) -> Path:
+    """Where the page goes. A wrong place is told before the file runs, which may take long."""
+    output = Path(parsed.output or Path(parsed.file).with_suffix(".html").name)
+    if output.is_dir():
+        raise ArgumentError(f"{output} is a folder", help=f"give the page a name: -o {output / 'page.html'}")
+    if not output.parent.is_dir():
+        raise ArgumentError(f"there is no folder {output.parent}", help="create it, or write elsewhere")
+    return output
+
+
+def _open(address: str) -> None:
+    if not webbrowser.open(address):
+        print(f"no browser was found: open {address} yourself", file=sys.stderr)
 
 
 def _serve(parsed: argparse.Namespace) -> int:
     from tenfold.command.serving import Watched, serve
 
+    if not os.path.isfile(parsed.file):
+        raise ArgumentError(f"there is no file {parsed.file}")
     options = ["--function", parsed.function] if parsed.function else []
+    options += ["--against", parsed.against] if parsed.against else []
     options += ["--runs"] if parsed.runs else []
 
     def ready(address: str) -> None:
         print(f"{parsed.file} at {address} (Ctrl-C ends it)", flush=True)
         if parsed.open:
-            webbrowser.open(address)
+            _open(address)
 
     serve(Watched(parsed.file, options), parsed.port, ready)
     return 0
@@ -93,24 +113,34 @@ def _serve(parsed: argparse.Namespace) -> int:
 def made(parsed: argparse.Namespace, execute: Execute) -> tuple[int, str, str]:
     """The exit status of the file, the page, and what is on it in a few words."""
     title = os.path.basename(parsed.file)
+    purple = parsed.file.endswith(".purple")
     if parsed.runs:
-        status, _names = execute(parsed.file)  # held: functions that are gone have nothing to tell
+        run_file = _run_purple if purple else execute
+        status, _names = run_file(parsed.file)  # held: functions that are gone have nothing to tell
         functions, programs = runs.compiled_functions(), runs.programs_run()
-        summary = f"{len(functions)} compiled functions, {len(programs)} programs by tier"
+        summary = f"{_counted(functions, 'compiled function')}, {_counted(programs, 'program')} by tier"
         return status, "" if status else runs.page(title), summary
-    if parsed.file.endswith(".purple"):
-        return _purple(parsed.file, title)
     before = _other_version(parsed) if parsed.against else []
-    status, explanations = _explained(parsed, execute)
-    nodes, ops = (sum(len(part) for part in parts) for parts in _parts(explanations))
-    count = len(explanations)
-    programs_ = "1 program" if count == 1 else f"{count} programs"
-    summary = f"{programs_}, {nodes:,} Trace nodes, {ops:,} FlatIR ops"
-    return (
-        status,
-        html.page(title, [explanation.to_dict() for explanation in explanations], before=before),
-        summary,
-    )
+    status, explanations = _purple(parsed) if purple else _explained(parsed, execute)
+    page = html.page(title, [explanation.to_dict() for explanation in explanations], before=before)
+    return status, page, _summary(explanations) if explanations else ""
+
+
+def _summary(explanations: Sequence[Explanation]) -> str:
+    """What is on the page, in a few words."""
+    first = explanations[0]
+    lines = {stage.key: len(stage.lines) for stage in first.stages}
+    compiled = [f"{lines['owned']:,} lines in the owned form, {lines['c']:,} of C"] if "c" in lines else []
+    if not first.ops and compiled:
+        return compiled[0]
+    nodes = sum(len(explanation.nodes) - explanation.source_lines for explanation in explanations)
+    ops = sum(len(explanation.ops) for explanation in explanations)
+    sizes = f"{_counted(explanations, 'program')}, {nodes:,} Trace nodes, {ops:,} FlatIR ops"
+    return ", ".join([sizes, *compiled])
+
+
+def _counted(things: Sequence[object], name: str) -> str:
+    return f"{len(things):,} {name}{'' if len(things) == 1 else 's'}"
 
 
 def _other_version(parsed: argparse.Namespace) -> list[dict[str, Any]]:
@@ -126,30 +156,28 @@ def _other_version(parsed: argparse.Namespace) -> list[dict[str, Any]]:
         return html.programs_of(output.read_text(encoding="utf-8"))
 
 
-def _purple(path: str, title: str) -> tuple[int, str, str]:
+def _purple(parsed: argparse.Namespace) -> tuple[int, list[Explanation]]:
     from tenfold.purple.errors import PurpleError, report
     from tenfold.purple.explained import explain_purple
     from tenfold.purple.reader import read_source
 
     try:
-        explanation = explain_purple(path)
+        return 0, explain_purple(parsed.file, parsed.function)
     except PurpleError as error:
-        sources = {path: read_source(path)} if os.path.isfile(path) else {}
+        sources = {parsed.file: read_source(parsed.file)} if error.place.file == parsed.file else {}
         print(report(error, sources), file=sys.stderr)
-        return 1, "", ""
-    lines = [len(stage.lines) for stage in explanation.stages]
-    summary = f"{lines[0]:,} lines, {lines[1]:,} in the owned form, {lines[2]:,} of C"
-    return 0, html.page(title, [explanation.to_dict()]), summary
+        return 1, []
 
 
-def _parts(explanations: list[Explanation]) -> tuple[list[Any], list[Any]]:
-    return [explanation.nodes for explanation in explanations], [
-        explanation.ops for explanation in explanations
-    ]
+def _run_purple(path: str) -> tuple[int, dict[str, Any]]:
+    from tenfold.purple.cli import main
+
+    return main([path]), {}
 
 
 def _explained(parsed: argparse.Namespace, execute: Execute) -> tuple[int, list[Explanation]]:
-    with observing_programs(parsed.function) as observed:
+    concerns = lambda code: parsed.function in code.co_qualname.split(".")
+    with observing_programs(concerns if parsed.function else None) as observed:
         status, names = execute(parsed.file, "__tenfold_explain__" if parsed.function else "__main__")
         if status:
             return status, []

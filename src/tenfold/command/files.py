@@ -6,13 +6,15 @@ import os
 import runpy
 import sys
 import traceback
+from types import TracebackType
 from typing import Any
 
 from tenfold.base.errors import ArgumentError, TenfoldError
 
 
 def execute(path: str, name: str = "__main__") -> tuple[int, dict[str, Any]]:
-    """Run a file as a program. An error of ours is printed with the user's frames alone."""
+    """Run a file as a program: its exit status, and the names that it leaves behind. An error is printed with
+    the user's frames; one of ours, with those alone."""
     if os.path.isdir(path):
         raise ArgumentError(f"{path} is a folder", help="give the path of a Python file")
     if not os.path.isfile(path):
@@ -20,9 +22,11 @@ def execute(path: str, name: str = "__main__") -> tuple[int, dict[str, Any]]:
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
         return 0, runpy.run_path(path, run_name=name)
+    except SystemExit as left:
+        inside = _inside(left.__traceback__, path)
+        return _status(left.code), inside.tb_frame.f_globals if inside else {}
     except SyntaxError as error:
         print("".join(traceback.format_exception_only(error)), end="", file=sys.stderr)
-        return 1, {}
     except TenfoldError as error:
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         frames = [
@@ -32,4 +36,23 @@ def execute(path: str, name: str = "__main__") -> tuple[int, dict[str, Any]]:
         ]
         print("".join(traceback.format_list(frames)), end="", file=sys.stderr)
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 1, {}
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        traceback.print_exception(error.with_traceback(_inside(error.__traceback__, path)))
+    return 1, {}
+
+
+def _inside(trace: TracebackType | None, path: str) -> TracebackType | None:
+    """The part of a traceback that begins in the file."""
+    while trace is not None and trace.tb_frame.f_code.co_filename != path:
+        trace = trace.tb_next
+    return trace
+
+
+def _status(code: Any) -> int:
+    """The exit status that Python gives for the code of a SystemExit, which it prints if it is text."""
+    if code is None or isinstance(code, int):
+        return int(code or 0) & 255
+    print(code, file=sys.stderr)
+    return 1

@@ -110,7 +110,7 @@ def _all() -> int:
     table = Table(names, *others, box=None, pad_edge=False, width=max(console.width, longest + 40))
     for name, rows in sorted(TABLE.items()):
         overloads = ", ".join(row.overload or "default" for row in rows)
-        table.add_row(name, escape(overloads), kind_of(rows[0]), escape(_first_line(rows[0].doc)))
+        table.add_row(name, escape(overloads), kind_of(rows[0]), escape(rows[0].doc))
     console.print(table)
     console.print(f"\n{len(TABLE)} ops, {sum(map(len, TABLE.values()))} overloads")
     return 0
@@ -165,7 +165,7 @@ def _describe(row: Row | PlainRow) -> None:
         console.print("  kind     on Python's own values, computed while a program is recorded")
         return console.print(f"  computed {_place(row.function)}\n")
     if row.doc:
-        console.print(f"  meaning  {escape(_first_line(row.doc))}")
+        console.print(f"  meaning  {escape(row.doc)}")
     console.print(f"  Python   {', '.join(python_names(row)) or 'through other functions'}")
     console.print(f"  kind     {kind_of(row)}")
     stages = "runs on the host, on NumPy arrays" if row.host else "Trace → FlatIR → StableHLO"

@@ -6,8 +6,10 @@ its own pages: another site that a browser has open can neither read it nor reac
 
 from __future__ import annotations
 
+import contextlib
 import html
 import http.server
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,31 +18,39 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tenfold.base.errors import ArgumentError
+
 INTERVAL = 0.3  # seconds between looks at the file
 
 
 class Watched:
-    """A page that follows a file. `version` grows with each new page; `failed` is what went wrong instead."""
+    """A page that follows a file and those beside it, which it may import. `version` grows with each new
+    page."""
 
     def __init__(self, path: str, options: Sequence[str] = ()):
         self.path = path
         self.options = list(options)
         self.version = 0
         self.page = b""
-        self._seen = 0.0
+        self._seen: frozenset[tuple[str, int]] = frozenset()
 
     def refresh(self) -> bool:
-        """Make the page anew if the file has changed; whether it had."""
-        try:
-            changed = Path(self.path).stat().st_mtime_ns
-        except OSError:
-            return False  # it is being replaced
-        if changed == self._seen:
-            return False
+        """Make the page anew if a file has changed; whether one had."""
+        changed = self._times()
+        if not os.path.isfile(self.path) or changed == self._seen:
+            return False  # where it is not there, it is being replaced
         self._seen = changed
         self.page = self._made()
         self.version += 1
         return True
+
+    def _times(self) -> frozenset[tuple[str, int]]:
+        """The files of the same language in the file's folder, and when each was written."""
+        folder, language = os.path.dirname(self.path) or ".", os.path.splitext(self.path)[1]
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            files = [entry for entry in entries if entry.name.endswith(language) and entry.is_file()]
+            return frozenset((entry.name, entry.stat().st_mtime_ns) for entry in files)
+        return self._seen
 
     def _made(self) -> bytes:
         """The page, by a process of its own: a program that has run once is not what runs at first."""
@@ -121,7 +131,12 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, watched: Watched, port: int = 0):
         self.watched = watched
-        super().__init__(("127.0.0.1", port), _Handler)
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except OSError as error:
+            raise ArgumentError(
+                f"port {port} cannot be used: {error.strerror}", help="leave out --port to have a free one"
+            ) from None
 
     @property
     def address(self) -> str:
@@ -130,14 +145,14 @@ class Server(http.server.ThreadingHTTPServer):
 
 def serve(watched: Watched, port: int, ready: Callable[[str], object]) -> None:
     """Serve until interrupted; `ready` is told the address once there is a page."""
-    watched.refresh()
     with Server(watched, port) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        ready(server.address)
         try:
+            watched.refresh()
+            ready(server.address)
             while True:
                 time.sleep(INTERVAL)
                 if watched.refresh():
-                    print(f"{watched.path} changed: page {watched.version}", flush=True)
+                    print(f"a file changed: page {watched.version} of {watched.path}", flush=True)
         except KeyboardInterrupt:
             server.shutdown()

@@ -13,13 +13,15 @@ from typing import Any
 from tenfold import flat
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, TenfoldError, did_you_mean
+from tenfold.base.source import Source
 from tenfold.compiler import uncompiled
+from tenfold.engines import sharded
 from tenfold.explain import html
 from tenfold.explain.costs import Cost, cost_of
 from tenfold.explain.measure import Times, measured
 from tenfold.explain.memory import Memory, memory_over
 from tenfold.explain.modules import watching_modules
-from tenfold.explain.sources import source_stage
+from tenfold.explain.sources import recorded_lines, source_stage
 from tenfold.explain.stages import (
     Stage,
     flat_stage,
@@ -37,18 +39,20 @@ from tenfold.tensor import Tensor
 from tenfold.trace.collect import Trace
 from tenfold.trace.graph import Node
 
-MESH = "What XLA makes of a program on a mesh depends on where its data lies: show(stage='hlo') prints it."
+MESH = "What XLA makes of a program on a mesh depends on where its data lies, which is not known here."
 
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """A Trace node: what it calls, the types of its results, the nodes that it reads, its module's path."""
+    """A Trace node: what it calls, the types of its results, the nodes that it reads, its module's path, and
+    where it was recorded: a file, and the first and the last line of the expression."""
 
     name: str
     op: str
     types: tuple[str, ...]
     inputs: tuple[int, ...]
     module: str
+    place: tuple[str, int, int] = ("", 0, 0)
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ class Explanation:
     held: int  # the bytes that XLA says a run holds
     facts: tuple[tuple[str, str], ...] = ()  # further figures at the top of the page
     times: Times | None = None  # of a run that was measured
+    source_lines: int = 0  # of the nodes, the last ones, which stand for lines that another compiler took
 
     def stage(self, key: str) -> Stage:
         """One stage: "source", "trace", "flat", "stablehlo", "torch" or "hlo"."""
@@ -130,7 +135,8 @@ class Explanation:
 
     def __repr__(self) -> str:
         flops = sum(op.cost.flops for op in self.ops)
-        size = f"{len(self.nodes)} nodes, {len(self.ops)} FlatIR ops, {flops:,} FLOPs"
+        nodes = len(self.nodes) - self.source_lines
+        size = f"{nodes} nodes, {len(self.ops)} FlatIR ops, {flops:,} FLOPs"
         return f"<Explanation of {self.title}: {size}>"
 
     def _repr_html_(self) -> str:
@@ -168,31 +174,33 @@ def drafted(
     function, origins = lowered(trace)
     marked = numbered(function)
     places = [_short(trace, nodes) for nodes in origins]
+    nodes = _nodes(trace, paths if paths is not None else {})
     stages: tuple[Stage, ...] = (
-        source_stage(trace.nodes),
+        source_stage(recorded_lines([node.place for node in nodes])),
         trace_stage(trace),
         flat_stage(function, str(device.resolved), places),
         stablehlo_stage(marked),
         torch_stage(trace),
     )
-    if device.mesh is not None and all(leaf.buffer is not None for leaf in trace.leaves):
-        stages += (sharding_stage(trace, device),)  # which follows from where the data lies
-    nodes = _nodes(trace, paths if paths is not None else {})
+    place: Device | None = device
+    if device.mesh is not None:
+        place = _partitioned(trace, device)
+        stages += (sharding_stage(trace, device),) if place is not None else ()
     ops = _ops(function, origins)
 
     def finish() -> Explanation:
         memory, held = None, 0
-        if not compiled or device.mesh is not None:
-            why = MESH if device.mesh is not None else "The program was not compiled."
+        if not compiled or place is None:
+            why = MESH if place is None else "The program was not compiled."
             last = Stage("hlo", "Optimised HLO", "op", absent=why)
             return Explanation(title, str(device.resolved), (*stages, last), nodes, ops, None, 0)
         try:
-            executable = executables.compile_apart(marked, device)
+            executable = executables.compile_apart(marked, place)
             text = executable.hlo()
             last, parts = hlo_stage(text, function)
             memory, held = memory_over(parts, text), executable.memory()
             types = [param.type for param in function.params]
-            times = measured(executable, types, device, parts, [op.cost for op in ops])
+            times = measured(executable, types, place, parts, [op.cost for op in ops])
         except TenfoldError as error:
             last, times = Stage("hlo", "Optimised HLO", "op", absent=error.message), None
         return Explanation(
@@ -200,6 +208,15 @@ def drafted(
         )
 
     return finish
+
+
+def _partitioned(trace: Trace, device: Device) -> Device | None:
+    """How a program on a mesh is sharded, which follows from where its data lies; None where that is not
+    known."""
+    buffers = [leaf.buffer for leaf in trace.leaves]
+    if any(buffer is None for buffer in buffers):
+        return None
+    return sharded.place_of(device, trace, [sharded.sharding_of(buffer) for buffer in buffers], {})
 
 
 def _short(trace: Trace, nodes: Sequence[int]) -> str:
@@ -214,7 +231,9 @@ def _nodes(trace: Trace, paths: Mapping[Node, str]) -> tuple[NodeFacts, ...]:
         read = [places[each.node] for each in data_of(node) if each.node in places]
         types = tuple(str(result_type) for result_type in node.callee.result_types)
         inputs = tuple(dict.fromkeys(read))
-        found.append(NodeFacts(f"t{i}", node.callee.qualified, types, inputs, paths.get(node, "")))
+        source = node.source
+        place = (source.filename, source.line, source.end_line) if isinstance(source, Source) else ("", 0, 0)
+        found.append(NodeFacts(f"t{i}", node.callee.qualified, types, inputs, paths.get(node, ""), place))
     return tuple(found)
 
 

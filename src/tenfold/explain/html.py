@@ -28,12 +28,13 @@ def page(title: str, programs: Sequence[dict[str, Any]], **facts: Any) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], skeleton)
 
 
-def programs_of(page: str) -> list[dict[str, Any]]:
-    """The programs that are packed in a page, for another that compares them with its own (`before`)."""
+def programs_of(page: str, which: str = "programs") -> list[dict[str, Any]]:
+    """The programs that are packed in a page, for another that compares them with its own; `which` may also
+    be "before"."""
     packed = re.search(r'id="data">([A-Za-z0-9+/=]*)</script>', page)
     if packed is None:
         return []
-    return json.loads(gzip.decompress(base64.b64decode(packed[1])))["programs"]
+    return json.loads(gzip.decompress(base64.b64decode(packed[1])))[which]
 
 
 def frame(page: str) -> str:
@@ -69,4 +70,12 @@ def _compact(program: dict[str, Any]) -> dict[str, Any]:
         }
         for stage in program["stages"]
     ]
-    return {**program, "nodes": nodes, "ops": ops, "stages": stages}
+    return {**program, "nodes": nodes, "ops": ops, "stages": stages, "times": _rounded(program.get("times"))}
+
+
+def _rounded(times: dict[str, Any] | None) -> dict[str, Any] | None:
+    if times is None:
+        return None
+    short = lambda seconds: float(f"{seconds:.4g}")
+    lines = [[line, short(took)] for line, took in times["lines"]]
+    return {**times, "ops": [short(took) for took in times["ops"]], "lines": lines}

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tenfold.base.devices import Device
-from tenfold.engines import xla
+from tenfold.base.meshes import Partitioned
+from tenfold.engines import sharded, xla
 from tenfold.explain.costs import Cost
 from tenfold.explain.hlo import Hlo
 from tenfold.flat.ir import TensorType
@@ -26,12 +27,14 @@ OUTER = ("while", "call", "conditional")  # instructions that run others
 @dataclass(frozen=True)
 class Times:
     """Seconds: of the whole run, of each FlatIR op, of instructions that came from none, and the rest of the
-    run, in which no instruction ran. The last three add up to the first."""
+    run, in which no instruction ran. The last three add up to the first. `lines` has the lines of the HLO
+    whose instructions ran, and the seconds of each."""
 
     run: float
     ops: tuple[float, ...]
     others: float
     waiting: float
+    lines: tuple[tuple[int, float], ...] = ()
 
 
 def measured(
@@ -40,24 +43,30 @@ def measured(
     """The times of one run, after one that is thrown away; None where it would take too long."""
     if sum(cost.seconds for cost in costs) > LONGEST or device.type == "meta":
         return None
-    buffers = [xla.put(np.zeros(param.shape, param.dtype.numpy), device) for param in params]
+    zeros = [np.zeros(param.shape, param.dtype.numpy) for param in params]
+    if isinstance(device, Partitioned):
+        buffers = [sharded.put(array, place) for array, place in zip(zeros, device.params, strict=True)]
+    else:
+        buffers = [xla.put(array, device) for array in zeros]
     events, seconds = xla.profiled(executable, buffers)
-    marks = {
-        instruction.name: sorted(instruction.marks)
+    instructions = {
+        instruction.name: instruction
         for computation in hlo.computations.values()
         for instruction in computation.instructions
     }
     ops = [0.0] * len(costs)
     others = 0.0
-    for name, took in _took(events).items():
-        of = [op for op in marks.get(name, ()) if op < len(ops)]
+    seconds_of = _took(events)
+    for name, took in seconds_of.items():
+        of = [op for op in sorted(instructions[name].marks) if op < len(ops)] if name in instructions else []
         if not of:
             others += took
             continue
         weights = [costs[op].seconds + 1e-9 for op in of]
         for op, weight in zip(of, weights, strict=True):
             ops[op] += took * weight / sum(weights)
-    return Times(seconds, tuple(ops), others, max(0.0, seconds - sum(ops) - others))
+    lines = [(instructions[name].line, took) for name, took in seconds_of.items() if name in instructions]
+    return Times(seconds, tuple(ops), others, max(0.0, seconds - sum(ops) - others), tuple(lines))
 
 
 def _took(events: Sequence[xla.TraceEvent]) -> dict[str, float]:

@@ -1,9 +1,13 @@
-"""The programs that a script evaluates, explained: watched while it runs, finished when it has ended."""
+"""The programs that a script evaluates, explained: watched while it runs, finished when it has ended.
+
+Programs that differ in Python numbers alone, such as a learning rate, count as one.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any
 
 from tenfold.base.devices import Device
@@ -12,23 +16,27 @@ from tenfold.explain.explanation import Explanation, drafted
 from tenfold.explain.modules import Paths, watching_modules
 from tenfold.runtime import executables
 from tenfold.trace.collect import Trace
+from tenfold.trace.late import loose_key
 
 KEPT = 12  # programs on one page, the largest of those that ran
+Concerns = Callable[[CodeType], bool]
 
 
 class Observed:
-    """The programs of a script so far, each once. With `function`, only those with ops recorded in it."""
+    """The programs of a script so far, each once. With `concerns`, only those with ops recorded by code for
+    which it is true."""
 
-    def __init__(self, paths: Paths, function: str | None = None):
+    def __init__(self, paths: Paths, concerns: Concerns | None = None):
         self.paths = paths
-        self.function = function
+        self.concerns = concerns
         self.seen: set[Any] = set()
         self.drafts: list[tuple[int, int, Callable[[], Explanation]]] = []  # nodes, order, what finishes it
 
     def observe(self, trace: Trace, device: Device) -> None:
-        if trace.key in self.seen or not trace.nodes or not self._concerns(trace):
+        key, _numbers = loose_key(trace)
+        if key in self.seen or not trace.nodes or not self._is_wanted(trace):
             return
-        self.seen.add(trace.key)
+        self.seen.add(key)
         smallest = min(self.drafts, default=None, key=lambda draft: draft[0])
         if len(self.drafts) >= KEPT and smallest is not None:
             if smallest[0] >= len(trace.nodes):
@@ -37,11 +45,11 @@ class Observed:
         finish = drafted(trace, device, described(trace), self.paths)
         self.drafts.append((len(trace.nodes), len(self.seen), finish))
 
-    def _concerns(self, trace: Trace) -> bool:
-        if self.function is None:
+    def _is_wanted(self, trace: Trace) -> bool:
+        if self.concerns is None:
             return True
-        sources = [node.source for node in trace.nodes if isinstance(node.source, Source)]
-        return any(self.function in source[0].co_qualname.split(".") for source in sources)
+        sources = {node.source for node in trace.nodes if isinstance(node.source, Source)}
+        return any(self.concerns(source[0]) for source in sources)
 
     def explanations(self) -> list[Explanation]:
         """The programs, the one with most nodes first."""
@@ -50,10 +58,10 @@ class Observed:
 
 
 @contextlib.contextmanager
-def observing_programs(function: str | None = None) -> Iterator[Observed]:
+def observing_programs(concerns: Concerns | None = None) -> Iterator[Observed]:
     """A block whose programs are looked at as they are about to run."""
     with watching_modules() as paths:
-        observed = Observed(paths, function)
+        observed = Observed(paths, concerns)
         with executables.observing(observed.observe):
             yield observed
 

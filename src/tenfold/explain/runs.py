@@ -42,7 +42,7 @@ def compiled_functions() -> list[Compiled]:
         place = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
         name = getattr(each.function, "__name__", type(each.function).__name__)
         guards = each.guards(owners).partition("\nlast recompiled because ")[0]
-        found.append(Compiled(name, place, each.count, guards, each.recompiled))
+        found.append(Compiled(name, place, each.count + each.open_count, guards, each.recompiled))
     return sorted(found, key=lambda one: (one.place, one.name))
 
 

@@ -1,29 +1,37 @@
-"""The user's files as a stage: their lines, and which Trace nodes were recorded at each."""
+"""The user's files as a stage: their lines, and which nodes came from each."""
 
 from __future__ import annotations
 
 import linecache
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from tenfold.base.source import Source
 from tenfold.explain.stages import Stage, clipped
-from tenfold.trace.graph import Node
 
 WHOLE = 3000  # lines of a file that is shown whole
 AROUND = 100  # of a longer one, lines before and after each that recorded something
 
 
-def source_stage(nodes: Sequence[Node]) -> Stage:
-    """Every file that the nodes were recorded in, the one with most of them first."""
-    files: dict[str, dict[int, set[int]]] = {}
-    for place, node in enumerate(nodes):
-        if isinstance(node.source, Source):
-            used = files.setdefault(node.source.filename, {})
-            for line in range(node.source.line, node.source.end_line + 1):
-                used.setdefault(line, set()).add(place)
+Lines = dict[int, set[int]]  # the nodes that came from each line of a file
+
+
+def recorded_lines(places: Iterable[tuple[str, int, int]]) -> dict[str, Lines]:
+    """For each file the nodes of its lines, given each node's file, first and last line; the file with most
+    nodes first."""
+    files: dict[str, Lines] = {}
+    for node, (filename, first, last) in enumerate(places):
+        if filename:
+            used = files.setdefault(filename, {})
+            for line in range(first, last + 1):
+                used.setdefault(line, set()).add(node)
+    count = lambda name: len(set().union(*files[name].values()))
+    return {name: files[name] for name in sorted(files, key=count, reverse=True)}
+
+
+def source_stage(files: Mapping[str, Lines]) -> Stage:
+    """The files, one after the other."""
     listing = _Listing()
-    for filename in sorted(files, key=lambda name: -len(set().union(*files[name].values()))):
+    for filename in files:
         text = [line.rstrip("\r\n") for line in linecache.getlines(filename)]
         if text:
             if len(files) > 1:

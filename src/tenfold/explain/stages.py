@@ -21,7 +21,7 @@ from tenfold.trace.printer import print_trace
 
 _RESULT = re.compile(r"t(\d+)(?:_\d+)?: ")
 WIDTH = 2000  # characters of a line that are kept
-_TYPE = re.compile(r"\[shape=\(([\d, ]*)\), dtype=\((\w+)\), loc=\([\w:]*\)\]")
+_TYPE = re.compile(r"\[shape=\(([\d, ]*)\), dtype=\((\w+)\), loc=\((?:[^()]|\([^()]*\))*\)\]")
 
 
 @dataclass(frozen=True)

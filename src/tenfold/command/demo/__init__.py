@@ -92,7 +92,9 @@ def _learn_digits(console: Console, path: Path) -> None:
     train, test = digits.load()
     reader = Reader()
     step = compile(reader.step)
-    batches = DataLoader(TensorDataset(*train), batch_size=BATCH, shuffle=True, drop_last=True)
+    batches: DataLoader[Any] = DataLoader(
+        TensorDataset(*train), batch_size=BATCH, shuffle=True, drop_last=True
+    )
     start = time.perf_counter()
     losses: list[Tensor] = []
     for _ in (bar := progress(range(EPOCHS), "training")):

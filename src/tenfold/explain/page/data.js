@@ -17,6 +17,7 @@ class Program {
     this.ops = raw.ops.map(([name, op, types, inputs, nodes, flops, bytes, seconds]) =>
       ({ name, op, types, inputs, nodes, flops, bytes, seconds }));
     raw.times?.ops.forEach((seconds, i) => { this.ops[i].time = seconds; });
+    this.traceNodes = this.nodes.slice(0, this.nodes.length - raw.source_lines);
     this.opsOf = this.nodes.map(() => []);
     this.ops.forEach((op, i) => op.nodes.forEach((node) => this.opsOf[node].push(i)));
     for (const stage of this.stages) {
@@ -31,6 +32,11 @@ class Program {
       stage.extra ??= [];
     }
     if (this.memory) this.placeOf = new Map(this.memory.lines.map((line, place) => [line, place]));
+    // A buffer belongs to the op that computes it, the last that its instruction came from.
+    for (const [line, bytes] of this.memory?.holders ?? []) {
+      const op = this.ops[Math.max(...this.stage("hlo").links[line], -1)];
+      if (op) op.peak = (op.peak ?? 0) + bytes;
+    }
   }
 
   stage(key) {
@@ -44,6 +50,12 @@ class Program {
     const start = readers ?? stage.links[line] ?? [];
     const selection = stage.level === "node" ? this.fromNodes(start) : this.fromOps(start);
     return readers?.length ? { ...selection, input: { stage, line } } : selection;
+  }
+
+  // How a Trace node's result is placed on the mesh, if there is one: [{dim0}, {}].
+  sharding(node) {
+    const stage = this.stage("sharding"), line = stage?.of.get(node)?.[0];
+    return line === undefined ? "" : /\s(\[.*?\])\s\s/.exec(stage.lines[line])?.[1] ?? "";
   }
 
   fromNodes(nodes) {
@@ -62,29 +74,35 @@ class Program {
     return lines;
   }
 
-  // For each line of a stage its share, from 0 to 1, of what the whole program costs.
-  shares(stage, metric) {
+  // The metrics that this program has figures for.
+  get metrics() {
+    return Object.keys(METRICS).filter((key) => (key !== "time" || this.times) && (key !== "peak" || this.memory));
+  }
+
+  // What each line of a stage costs. Of an instruction, its own time and memory: its ops may be in others too.
+  costs(stage, metric) {
+    const own = stage.key === "hlo" ? { time: this.times?.lines, peak: this.memory?.holders }[metric] : undefined;
+    if (own) {
+      const perLine = new Map(own);
+      return stage.lines.map((_, line) => perLine.get(line) ?? 0);
+    }
     const cost = METRICS[metric].of;
     const perNode = stage.level === "node" ? this.opsOf.map((ops) => total(ops.map((op) => cost(this.ops[op])))) : null;
-    return scaled(stage.links.map((linked) =>
-      total(linked.map((each) => perNode ? perNode[each] ?? 0 : this.ops[each] ? cost(this.ops[each]) : 0))));
+    return stage.links.map((linked) =>
+      total(linked.map((each) => perNode ? perNode[each] ?? 0 : this.ops[each] ? cost(this.ops[each]) : 0)));
   }
 }
 
 const METRICS = {
-  time: { title: "measured time", of: (op) => op.time ?? 0 },
-  seconds: { title: "estimated time", of: (op) => op.seconds },
-  flops: { title: "FLOPs", of: (op) => op.flops },
-  bytes: { title: "bytes moved", of: (op) => op.bytes },
+  time: { title: "measured time", of: (op) => op.time ?? 0, text: (cost) => timeText(cost) },
+  seconds: { title: "estimated time", of: (op) => op.seconds, text: (cost) => timeText(cost) },
+  flops: { title: "FLOPs", of: (op) => op.flops, text: (cost) => scale(cost, "") },
+  bytes: { title: "bytes moved", of: (op) => op.bytes, text: (cost) => bytesText(cost) },
+  peak: { title: "memory at the peak", of: (op) => op.peak ?? 0, text: (cost) => bytesText(cost) },
 };
 
 function total(numbers) {
   return numbers.reduce((sum, each) => sum + each, 0);
-}
-
-function scaled(numbers) {
-  const most = numbers.reduce((a, b) => Math.max(a, b), 0);
-  return numbers.map((each) => (most ? each / most : 0));
 }
 
 function count(number) {
@@ -103,5 +121,6 @@ const flopsText = (number) => scale(number, "FLOP");
 function timeText(seconds) {
   if (seconds >= 1) return `${seconds.toPrecision(3)} s`;
   if (seconds >= 1e-3) return `${(seconds * 1e3).toPrecision(3)} ms`;
-  return `${(seconds * 1e6).toPrecision(3)} µs`;
+  if (seconds >= 1e-6) return `${(seconds * 1e6).toPrecision(3)} µs`;
+  return `${Math.round(seconds * 1e9)} ns`;
 }

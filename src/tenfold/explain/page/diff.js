@@ -86,7 +86,8 @@ class DiffView {
 function aligned(program, left, right) {
   const rows = [], taken = new Set();
   left.lines.forEach((_, line) => {
-    const selection = program.behind(left.key, line);
+    const linked = left.links[line];  // of an input nothing came, though it lights what reads it
+    const selection = left.level === "node" ? program.fromNodes(linked) : program.fromOps(linked);
     const lit = [...program.linesLit(right, selection)].filter((each) => !taken.has(each)).sort((a, b) => a - b);
     lit.forEach((each) => taken.add(each));
     rows.push({ left: line, right: lit[0] ?? -1, look: "" });

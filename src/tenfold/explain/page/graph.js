@@ -81,7 +81,7 @@ class GraphView {
 
   start() {
     const flat = this.which === "flat";
-    const parts = flat ? this.program.ops : this.program.nodes;
+    const parts = flat ? this.program.ops : this.program.traceNodes;
     // A FlatIR op lies in the group of its node, which lies in those of its module.
     this.items = parts.map((part, i) => {
       const node = flat ? this.program.nodes[part.nodes[part.nodes.length - 1]] : part;
@@ -113,6 +113,17 @@ class GraphView {
       added.forEach((path) => this.open.delete(path));
       return;
     }
+  }
+
+  // The innermost open group that a box lies in.
+  around(box) {
+    const { path } = this.items[box.items[0]];
+    const inside = box.group ? box.path.split(".").length - 1 : path.length;
+    for (let depth = inside; depth > 0; depth -= 1) {
+      const key = path.slice(0, depth).join(".");
+      if (this.open.has(key) && this.groups.get(key) > 1) return key;
+    }
+    return "";
   }
 
   // The outermost closed group that an item lies in, or the item itself.
@@ -168,15 +179,17 @@ class GraphView {
 
   box(box) {
     const made = svg("g", { class: `node${box.group ? " group" : ""}`, transform: `translate(${box.x},${box.y})`, tabindex: "0", role: "button" });
-    made.setAttribute("aria-label", `${box.label}, ${box.sub}${box.group ? ", closed group: Enter opens it" : ""}`);
+    made.setAttribute("aria-label", `${box.label}, ${box.sub}${box.group ? ", closed group: Enter opens it" : ""}, Backspace closes the group around it`);
     made.append(svg("rect", { x: -box.width / 2, y: 0, width: box.width, height: BOX.height }));
     const label = svg("text", { y: 16 }), sub = svg("text", { y: 30, class: "sub" });
     label.textContent = box.group ? `▸ ${box.short}` : box.short;
     sub.textContent = box.sub.slice(0, 28);
     made.append(label, sub);
-    const tip = svg("title");
-    tip.textContent = `${box.group ? box.path : box.label} ${box.sub}`;
+    const tip = svg("title"), around = this.around(box);
+    tip.textContent = `${box.group ? box.path : box.label} ${box.sub}${around ? `\nin ${around}: double-click to close it` : ""}`;
     made.append(tip);
+    const close = () => { if (around) { this.open.delete(around); this.draw(); } };
+    made.addEventListener("dblclick", close);
     const selection = () => this.which === "flat" ? this.program.fromOps(box.items) : this.program.fromNodes(box.items);
     made.addEventListener("pointerenter", () => this.onPoint(selection()));
     made.addEventListener("pointerleave", () => this.onLeave());
@@ -187,6 +200,7 @@ class GraphView {
     made.addEventListener("click", act);
     made.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); act(); }
+      if (event.key === "Backspace") { event.preventDefault(); close(); }
     });
     box.element = made;
     return made;

@@ -1,12 +1,18 @@
 // A long list of lines of which only those in sight are drawn, with a ruler that shows where the lit ones are.
 
 const ROW = 20, SPARE = 12;
+const NEGLIGIBLE = 0.0004;  // a share of the dearest line's cost
 
-const TOKENS = /(#.*|\/\/.*|(?<=^|\s);.*|\/\*.*?\*\/)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(%[\w.$-]+|@\w+)|\b(def|return|import|from|for|in|if|else|elif|while|with|as|class|lambda|not|and|or|is|None|True|False|module|func\.func|ROOT|ENTRY|static|const|void|int|inputs|outputs|define|let|set!|loop)\b|(\b(?:tensor<[^>]*>|vtensor<[^>]*>|[fsuc]\d+\[[^\]]*\](?:\{[^}]*\})?|bf16\[[^\]]*\](?:\{[^}]*\})?|pred\[[^\]]*\])|!torch\.\w+(?:<[^>]*>)?|\[shape=\([^)]*\), dtype=\([^)]*\), loc=\([^)]*\)\])|(\b\d[\w.]*)/g;
+const TOKENS = /(#.*|\/\/.*|(?<=^|\s);.*|\/\*.*?\*\/)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(%[\w.$-]+|@\w+)|(^(?:inputs|outputs)(?=:$)|(?<![\w-])(?:def|return|import|from|for|in|if|else|elif|while|with|as|class|lambda|not|and|or|is|None|True|False|module|func\.func|ROOT|ENTRY|static|const|void|int|define|let|set!|loop)(?![\w-]))|(\b(?:tensor<[^>]*>|vtensor<[^>]*>|[fsuc]\d+\[[^\]]*\](?:\{[^}]*\})?|bf16\[[^\]]*\](?:\{[^}]*\})?|pred\[[^\]]*\])|!torch\.\w+(?:<[^>]*>)?|\[shape=\([^)]*\), dtype=\([^)]*\), loc=\([^)]*\)\])|(\b\d[\w.]*)/g;
 const KINDS = ["c", "s", "v", "k", "t", "d"];
 
+// What would turn the text after it around is written out, so that a line reads as it is compiled.
+const TURNING = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const writtenOut = (letter) => `\\u${letter.charCodeAt(0).toString(16)}`;
+
 // A line in colours: each piece goes in as text, so nothing in it can be markup.
-function coloured(text, into) {
+function coloured(line, into) {
+  const text = line.replace(TURNING, writtenOut);
   const limit = 240;  // what is further to the right is rarely looked at
   let last = 0;
   const head = text.length > limit ? text.slice(0, limit) : text;
@@ -27,21 +33,23 @@ class LineList {
     this.lines = stage.lines;
     this.lit = new Set();
     this.found = new Set();
-    this.shares = [];
+    this.costs = [];
+    this.most = 0;
     this.current = -1;
     this.pool = new Map();
     this.heads = new Set(stage.key === "source" ? stage.blocks.map(([line]) => line) : []);
     this.element = document.createElement("div");
     this.element.className = "body";
     this.scroller = document.createElement("div");
-    this.scroller.className = "list";
+    this.numbered = Boolean(stage.numbers?.length) || COMPILED.includes(stage.key);
+    this.scroller.className = `list${this.numbered ? " numbered" : ""}`;
     this.scroller.tabIndex = 0;
     this.scroller.setAttribute("role", "listbox");
     this.scroller.setAttribute("aria-label", `${stage.title}, ${stage.lines.length} lines`);
     this.inner = document.createElement("div");
     this.inner.style.height = `${this.lines.length * ROW + 8}px`;
     const widest = this.lines.reduce((most, line) => Math.max(most, line.length), 0);
-    this.inner.style.width = `calc(${Math.min(widest, 2100)}ch + 80px)`;
+    this.inner.style.width = `calc(${Math.min(widest, 2100)}ch + 130px)`;
     this.scroller.append(this.inner);
     this.ruler = document.createElement("canvas");
     this.ruler.className = "ruler";
@@ -128,8 +136,15 @@ class LineList {
     this.move(after ?? (forward ? sorted[0] : sorted.at(-1)));
   }
 
-  show({ lit = this.lit, found = this.found, shares = this.shares }) {
-    Object.assign(this, { lit, found, shares });
+  // What each line costs, and how that is written.
+  cost(costs, write) {
+    Object.assign(this, { costs, write, most: costs.reduce((a, b) => Math.max(a, b), 0) });
+    this.scroller.classList.toggle("costed", this.most > 0);
+    this.show({});
+  }
+
+  show({ lit = this.lit, found = this.found }) {
+    Object.assign(this, { lit, found });
     for (const row of this.pool.values()) this.paint(row);
     this.schedule();
     this.ruled ??= requestAnimationFrame(() => { this.ruled = undefined; this.drawRuler(); });
@@ -162,11 +177,12 @@ class LineList {
     row.setAttribute("role", "option");
     row.setAttribute("aria-posinset", line + 1);
     row.setAttribute("aria-setsize", this.lines.length);
-    const number = document.createElement("span");
+    const number = document.createElement("span"), figure = document.createElement("span");
     number.className = "n";
     number.setAttribute("aria-hidden", "true");
-    number.textContent = this.stage.numbers?.length ? this.stage.numbers[line] || "" : line + 1;
-    row.append(number);
+    if (this.numbered) number.textContent = this.stage.numbers?.length ? this.stage.numbers[line] || "" : line + 1;
+    figure.className = "f";
+    row.append(number, figure);
     coloured(this.lines[line], row);
     row.title = this.lines[line].length > 60 ? this.lines[line].trim().slice(0, 1000) : "";
     this.pool.set(line, row);
@@ -175,14 +191,16 @@ class LineList {
   }
 
   paint(row) {
-    const line = Number(row.dataset.line), share = this.shares[line] ?? 0;
+    const line = Number(row.dataset.line), share = this.most ? (this.costs[line] ?? 0) / this.most : 0;
     const lit = this.lit.has(line), here = line === this.current;
     const linked = this.stage.links[line]?.length > 0 || this.stage.readers?.get(line)?.length > 0;
     const look = `row${this.looks?.[line] ?? ""}${this.heads.has(line) ? " block" : ""}${linked ? " linked" : ""}${this.found.has(line) ? " found" : ""}${lit ? " lit" : ""}${here ? " here" : ""}`;
     if (row.className !== look) row.className = look;
     row.setAttribute("aria-selected", lit);
+    const figure = share > NEGLIGIBLE ? this.write(this.costs[line]) : "";
+    if (row.children[1].textContent !== figure) row.children[1].textContent = figure;
     let bar = row.querySelector(".b");
-    if (share > 0.004) {
+    if (share > 10 * NEGLIGIBLE) {
       if (!bar) {
         bar = document.createElement("i");
         bar.className = "b";
@@ -199,7 +217,7 @@ class LineList {
     canvas.height = height * ratio;
     const pen = canvas.getContext("2d"), style = getComputedStyle(canvas);
     pen.scale(ratio, ratio);
-    const step = height / Math.max(this.lines.length, 1);
+    const step = Math.min(ROW, height / Math.max(this.lines.length, 1));  // a short list has its marks beside its lines
     const marks = (lines, colour) => {
       pen.fillStyle = style.getPropertyValue(colour);
       const drawn = new Set();  // a mark for each pixel, however many lines it stands for

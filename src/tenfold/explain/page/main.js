@@ -10,6 +10,7 @@ const KEYS = [
   ["/", "search; Enter for the next hit"],
   ["s  g  c", "stages, graph, compare"],
   ["d", "light or dark"],
+  ["← → + −", "in the graph: move, zoom; Enter opens a group, Backspace closes it"],
   ["1 … 8", "show or hide a pane"],
 ];
 
@@ -42,8 +43,7 @@ class Page {
       onLeave: () => this.leave(),
       onPin: (key, line) => this.pin(key, line),
     };
-    const metrics = Object.entries(METRICS).filter(([key]) => key !== "time" || this.program.times);
-    at("metric").replaceChildren(...metrics.map(([key, { title }]) => new Option(title, key)));
+    at("metric").replaceChildren(...this.program.metrics.map((key) => new Option(METRICS[key].title, key)));
     this.panes = new Panes(at("panes"), at("chips"), this.program, reactions);
     this.plot = new MemoryPlot(at("memory"), this.program, reactions);
     this.graph = new GraphView(at("graph"), this.program, {
@@ -65,9 +65,9 @@ class Page {
   }
 
   facts() {
-    const { ops, nodes, memory, device, held, times } = this.program;
+    const { ops, traceNodes, memory, device, held, times } = this.program;
     const facts = [
-      ["Trace nodes", count(nodes.length)],
+      ["Trace nodes", count(traceNodes.length)],
       ["FlatIR ops", count(ops.length)],
       ["arithmetic", flopsText(total(ops.map((op) => op.flops)))],
       ["one run", times ? timeText(times.run) : ""],
@@ -141,18 +141,23 @@ class Page {
     const { nodes, ops } = this.program;
     const pieces = [];
     const add = (text, tag = "span", look = "") => {
+      if (!text) return;
       const made = document.createElement(tag);
       made.textContent = text;
       made.className = look;
       pieces.push(made);
     };
-    const own = [...selection.nodes].map((i) => nodes[i]).filter(Boolean), parts = [...selection.ops].map((i) => ops[i]).filter(Boolean);
+    const { traceNodes } = this.program;
+    const chosen = [...selection.nodes].filter((i) => nodes[i]), parts = [...selection.ops].map((i) => ops[i]).filter(Boolean);
+    const own = chosen.filter((i) => i < traceNodes.length).map((i) => nodes[i]);
+    const lines = chosen.filter((i) => i >= traceNodes.length).map((i) => nodes[i]);
     if (pinned) add("pinned");
-    const said = (node) => (node.op && this.program.ops.length ? `${node.name} = ${node.op}` : node.name);
-    add(own.length > 3 ? `${count(own.length)} nodes` : own.map(said).join(", "), "b");
-    if (!this.program.ops.length) own.filter((node) => node.op).forEach((node) => add(`counted: ${node.op}`));
+    if (lines.length) add(lines.length > 3 ? `${count(lines.length)} lines` : lines.map((line) => line.name).join(", "), "b");
+    lines.filter((line) => line.op).slice(0, 3).forEach((line) => add(`counted: ${line.op}`));
+    if (own.length) add(own.length > 3 ? `${count(own.length)} nodes` : own.map((node) => `${node.name} = ${node.op}`).join(", "), "b");
     if (own.length === 1) add(own[0].types.slice(0, 3).join(", ") + (own[0].types.length > 3 ? ", …" : ""), "span", "types");
     else if (parts.length === 1) add(parts[0].types.join(", "), "span", "types");
+    if (own.length === 1) add(this.program.sharding(chosen[0]), "span", "types");
     const modules = [...new Set(own.map((node) => node.module).filter(Boolean))];
     if (modules.length) add(`in ${modules.slice(0, 2).join(", ")}${modules.length > 2 ? ", …" : ""}`);
     if (parts.length) {

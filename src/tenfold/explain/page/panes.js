@@ -1,6 +1,7 @@
 // The panes, one for each stage, side by side.
 
 const NARROW = 760, COMFORTABLE = 330;
+const COMPILED = ["owned", "c"];  // of Purple's own compiler, whose program is not the one that was measured
 
 class Panes {
   constructor(root, chips, program, { onPoint, onLeave, onPin }) {
@@ -63,7 +64,7 @@ class Panes {
 
   // As many panes as fit, in an order that a newcomer would read them in; on a phone, one at a time.
   choose() {
-    const wanted = ["source", "trace", "sharding", "flat", "hlo", "stablehlo", "torch", "owned", "c"];
+    const wanted = ["source", "owned", "c", "trace", "sharding", "flat", "hlo", "stablehlo", "torch"];
     const there = [...this.panes.values()].filter(({ stage }) => !stage.absent).map(({ stage }) => stage.key);
     const room = this.narrow ? 1 : Math.max(2, Math.floor((innerWidth - 32) / COMFORTABLE));
     const chosen = wanted.filter((key) => there.includes(key)).slice(0, room);
@@ -101,7 +102,10 @@ class Panes {
   }
 
   bars(metric) {
-    for (const { stage, list } of this.panes.values()) list?.show({ shares: this.program.shares(stage, metric) });
+    if (!this.program.ops.length) return;
+    for (const { stage, list } of this.panes.values()) {
+      if (!COMPILED.includes(stage.key)) list?.cost(this.program.costs(stage, metric), METRICS[metric].text);
+    }
   }
 
   // Lines that hold a text, in every stage; how many there are.

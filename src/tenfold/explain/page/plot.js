@@ -8,46 +8,88 @@ function svg(name, attributes = {}) {
   return made;
 }
 
+const BAND = 26;  // of a hundred, for arguments that would take up more than half of the plot
+const NAMED = 4;  // of the buffers that make the peak
+
 class MemoryPlot {
-  constructor(root, program, { onPoint, onLeave, onPin }) {
+  constructor(root, program, reactions) {
     this.root = root;
     this.program = program;
     root.replaceChildren();
     const memory = program.memory;
     if (!memory || memory.live.length < 2) return;
     this.most = Math.max(...memory.live, 1);
-    const head = document.createElement("header");
-    const title = document.createElement("h2");
-    title.textContent = "Memory";
-    this.words = document.createElement("p");
-    head.append(title, this.words);
     this.count = memory.live.length;
     this.svg = svg("svg", { viewBox: `0 0 ${this.count} 100`, preserveAspectRatio: "none", role: "img" });
     this.svg.setAttribute("aria-label", this.summary());
     this.on = svg("g");
     this.cursor = svg("line", { class: "cursor", y1: 0, y2: 100, x1: -1, x2: -1 });
-    const floor = 100 - (100 * memory.arguments) / this.most;
+    const floor = this.height(memory.arguments);
     this.svg.append(
       this.on,
       svg("rect", { class: "base", x: 0, y: floor, width: this.count, height: 100 - floor }),
       svg("path", { class: "area", d: this.path() }),
       this.cursor,
     );
-    root.append(head, this.svg);
+    const plot = document.createElement("div");
+    plot.className = "plot";
+    plot.append(this.svg, label(bytesText(this.most), "top: 2px"));
+    if (100 - floor >= BAND / 2) plot.append(label(`arguments ${bytesText(memory.arguments)}`, "bottom: 3px"));
+    root.append(this.head(reactions), plot);
+    this.listen(reactions);
+  }
+
+  head(reactions) {
+    const head = document.createElement("header"), title = document.createElement("h2");
+    title.textContent = "Memory";
+    this.words = document.createElement("p");
     this.words.textContent = this.summary();
+    this.named = document.createElement("span");
+    this.named.className = "holders";
+    for (const [line, bytes] of this.program.memory.holders.slice(0, NAMED)) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = `${this.name(line)} ${bytesText(bytes)}`;
+      button.title = this.program.stage("hlo").lines[line].trim().slice(0, 200);
+      button.addEventListener("pointerenter", () => reactions.onPoint("hlo", line));
+      button.addEventListener("pointerleave", reactions.onLeave);
+      button.addEventListener("click", () => reactions.onPin("hlo", line));
+      this.named.append(button);
+    }
+    head.append(title, this.words, this.named);
+    return head;
+  }
+
+  listen({ onPoint, onLeave, onPin }) {
+    const { lines } = this.program.memory;
     const lineAt = (event) => {
       const box = this.svg.getBoundingClientRect();
       const place = Math.floor(((event.clientX - box.left) / box.width) * this.count);
-      return memory.lines[Math.min(this.count - 1, Math.max(0, place))];
+      return lines[Math.min(this.count - 1, Math.max(0, place))];
     };
     this.svg.addEventListener("pointermove", (event) => onPoint("hlo", lineAt(event)));
     this.svg.addEventListener("pointerleave", onLeave);
     this.svg.addEventListener("click", (event) => onPin("hlo", lineAt(event)));
   }
 
+  // What made a buffer: the last Trace node that its instruction came from, or the instruction itself.
+  name(line) {
+    const { nodes } = this.program.behind("hlo", line);
+    const node = this.program.nodes[Math.max(...nodes, -1)];
+    return node ? `${node.name} ${node.op}` : this.program.stage("hlo").lines[line].trim().replace(/^ROOT /, "").split(" = ")[0];
+  }
+
+  // Where a number of bytes lies, from the top. Arguments, which never change, do not squeeze the rest.
+  height(bytes) {
+    const given = this.program.memory.arguments;
+    if (given <= this.most / 2) return 100 - (100 * bytes) / this.most;
+    if (bytes <= given) return 100 - (BAND * bytes) / given;
+    return (100 - BAND) * (1 - (bytes - given) / (this.most - given));
+  }
+
   path() {
     const steps = this.program.memory.live.map((bytes, i) => {
-      const y = (100 - (100 * bytes) / this.most).toFixed(2);
+      const y = this.height(bytes).toFixed(2);
       return `L${i} ${y}L${i + 1} ${y}`;
     });
     return `M0 100${steps.join("")}L${this.count} 100Z`;
@@ -55,12 +97,8 @@ class MemoryPlot {
 
   summary() {
     const { live, holders, arguments: given } = this.program.memory;
-    const top = holders.slice(0, 3).map(([line, bytes]) => {
-      const text = this.program.stage("hlo").lines[line].trim().replace(/^ROOT /, "");
-      return `${text.split(" = ")[0]} (${bytesText(bytes)})`;
-    });
-    const most = `At most ${bytesText(this.most)} alive, at instruction ${live.indexOf(this.most) + 1} of ${live.length}`;
-    return `${most}; ${bytesText(given)} of it arguments${top.length ? `; largest: ${top.join(", ")}` : ""}.`;
+    const most = `At most ${bytesText(this.most)} alive, at instruction ${count(live.indexOf(this.most) + 1)} of ${count(live.length)}`;
+    return `${most}; ${bytesText(given)} of it arguments${holders.length ? "; the largest others:" : "."}`;
   }
 
   show(selection, line) {
@@ -78,6 +116,13 @@ class MemoryPlot {
     this.cursor.setAttribute("x2", at);
     this.words.textContent = place === undefined
       ? this.summary()
-      : `${bytesText(this.program.memory.live[place])} alive while instruction ${place + 1} of ${this.count} runs.`;
+      : `${bytesText(this.program.memory.live[place])} alive while instruction ${count(place + 1)} of ${count(this.count)} runs; at the peak:`;
   }
+}
+
+function label(text, place) {
+  const made = document.createElement("span");
+  made.textContent = text;
+  made.style.cssText = place;
+  return made;
 }

@@ -11,24 +11,25 @@ class RunsPage {
     Page.prototype.factsOf.call(this, [
       ["compiled functions", count(runs.functions.length)],
       ["recompiled", count(again)],
-      ["programs", count(runs.programs.length)],
-      ["runs", count(total(runs.programs.map((each) => each.times)))],
+      ["programs compiled for them", count(total(runs.functions.map((each) => each.programs)))],
+      ["other programs", count(runs.programs.length)],
+      ["runs of those", count(total(runs.programs.map((each) => each.times)))],
     ]);
     const root = document.createElement("div");
     root.className = "runs";
     root.append(
-      heading("Compiled functions"),
+      heading("Compiled functions: XLA runs their programs"),
       runs.functions.length
         ? table(["function", "programs", "why it was recorded again", "what is guarded"], runs.functions.map((each) => [
           [each.name, each.place], each.programs, each.recompiled || "it was not", { code: each.guards },
         ]))
         : paragraph("No function of tenfold.compile was called."),
-      heading("Programs by tier"),
+      heading("Other programs, and the tier that each ran on"),
       runs.programs.length
         ? table(["times", "tier", "program", "why there"], runs.programs.map((each) => [
           each.times, { tier: each.tier }, [each.program, each.place], each.reason,
         ]))
-        : paragraph("Every program was found compiled, or was too small to be told apart."),
+        : paragraph("There was none, or each was so small that tier 0 ran its ops one by one."),
     );
     at("views").replaceChildren(root);
     at("detail").textContent = "numpy: run at once on tier 0. xla: compiled first. background: run on tier 0 while XLA compiles it.";
@@ -58,7 +59,11 @@ function table(titles, rows) {
   });
   for (const row of rows) {
     const line = body.insertRow();
-    for (const value of row) fill(line.insertCell(), value);
+    row.forEach((value, i) => {
+      const cell = line.insertCell();
+      cell.dataset.title = titles[i];  // which a phone shows in the place of the head
+      fill(cell, value);
+    });
   }
   return made;
 }

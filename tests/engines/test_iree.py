@@ -140,7 +140,7 @@ def test_what_iree_cannot_compile_is_told():
 def test_iree_missing_says_what_to_install(absent, call):
     code = f"import sys; sys.modules[{absent!r}] = None\nimport tenfold as tn\n{call}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "MissingEngine" in done.stderr and "pip install tenfold[iree]" in done.stderr
+    assert "MissingEngine" in done.stderr and "pip install 'tenfold[iree]'" in done.stderr
 
 
 # The command line

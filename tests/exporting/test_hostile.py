@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import signal
 import subprocess
 import sys
 
@@ -112,7 +111,32 @@ def test_a_reader_whose_parent_was_killed_ends_by_itself():
     with subprocess.Popen([sys.executable, "-c", forever], stdin=-1, stdout=-1) as child:
         assert child.stdout.readline() == b"ready\n"
         trial._write(child.stdin, {"do": "read", "seconds": 0}, b"")
-        assert child.wait(60) == -signal.SIGALRM
+        assert trial._receive(child.stdout)[0]["died"] == "SIGALRM"
+        child.stdin.close()
+        assert child.wait(60) == 0
+
+
+DEADLY = """
+import os
+from tenfold.exporting import trial
+
+read = trial.portable.read
+trial.portable.read = lambda data: os.abort() if b"deadly" in data else read(data)
+trial.serve()
+"""
+
+
+def test_a_file_that_kills_its_reader_does_not_end_the_process_that_reads_the_next(monkeypatch):
+    monkeypatch.setattr(trial, "COMMAND", DEADLY)
+    trial._stop()
+    module = b"module { func.func @main() { return } }"
+    tn.load_stablehlo(module + b"// before\n")
+    before = trial._child
+    with pytest.raises(tn.FormatError, match="died of it \\(SIGABRT\\)"):
+        tn.load_stablehlo(module + b"// deadly\n")
+    tn.load_stablehlo(module + b"// after\n")
+    assert trial._child is before
+    trial._stop()
 
 
 SLOW = """

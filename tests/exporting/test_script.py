@@ -98,11 +98,25 @@ def test_what_has_no_torchscript_is_refused(tmp_path: Path):
         tn.jit.save(model(), tmp_path / "m.pt")
     with pytest.raises(tn.TenfoldError, match="int"):
         tn.jit.trace(lambda a, b: a * b, (x, 3)).save(tmp_path / "m.pt")
-    with pytest.raises(tn.TenfoldError, match="cannot be opened"):
-        tn.jit.load(tmp_path / "none.pt")
     unit = tn.jit.CompilationUnit("def same(x):\n    return x\n")
     with pytest.raises(tn.UnsupportedError, match="gradients do not flow"):
         unit.same(tn.ones(1, requires_grad=True))
+
+
+def test_files_that_are_no_torchscript_are_refused_by_name(tmp_path):
+    (tmp_path / "text.pt").write_bytes(b"hello")
+    tn.save({"x": tn.ones(2)}, tmp_path / "state.pt")
+    with pytest.raises(FileNotFoundError, match="none.pt cannot be read: there is no such file"):
+        tn.jit.load(tmp_path / "none.pt")
+    with pytest.raises(tn.FormatError, match="text.pt is no TorchScript file: it begins with b'hell'"):
+        tn.jit.load(tmp_path / "text.pt")
+    with pytest.raises(tn.FormatError, match="the file is no TorchScript file: it is empty"):
+        tn.jit.load(io.BytesIO())
+    with pytest.raises(tn.FormatError, match="state.pt cannot be read as TorchScript") as caught:
+        tn.jit.load(tmp_path / "state.pt")
+    assert "tn_" not in caught.value.message and "tenfold.load reads" in caught.value.help
+    with pytest.raises(IsADirectoryError):
+        tn.jit.load(tmp_path)
 
 
 # Scripted functions

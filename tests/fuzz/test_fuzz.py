@@ -26,6 +26,12 @@ def test_hostile_inputs_of_every_format(name):
     assert driver.watch(name, seed=1_000_000, count=100) == []
 
 
+@pytest.mark.slow
+def test_an_index_that_leads_out_of_a_vmfb_is_found_on_trial():
+    """IREE reads outside of this file, and dies only if nothing lies there."""
+    assert driver.watch("vmfb", seed=408_312, count=1) == []
+
+
 BROKEN = """
 import sys, time
 print("at 7", flush=True)

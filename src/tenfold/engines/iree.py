@@ -3,6 +3,7 @@ such files run on NumPy arrays. IREE's packages load on first use, compiler and 
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
@@ -24,10 +25,10 @@ from tenfold.base.errors import (
     OutOfMemory,
     UnsupportedError,
 )
-from tenfold.engines import iree_words
+from tenfold.engines import iree_memory, iree_words
 from tenfold.mlir.interrupts import is_from_handler, once, pass_on
 
-INSTALL = "pip install tenfold[iree]"
+INSTALL = "pip install 'tenfold[iree]'"
 SUPPORTED = ((3, 13), (4, 0))  # from, and before
 SINCE, BEFORE = (".".join(map(str, each)) for each in SUPPORTED)
 # What IREE's compiler calls the dialects that it reads; linalg needs no conversion.
@@ -64,13 +65,21 @@ def runtime() -> Any:
     return runtime
 
 
-def _require_version(package: str) -> None:
-    from importlib.metadata import PackageNotFoundError, version
+@functools.cache
+def version(package: str = "iree-base-runtime") -> str | None:
+    """The version of an installed package of IREE's."""
+    from importlib import metadata
 
     try:
-        found = version(package)
-    except PackageNotFoundError as error:
-        raise _missing(f"IREE needs {package}", error) from None
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _require_version(package: str) -> None:
+    found = version(package)
+    if found is None:
+        raise MissingEngine(f"IREE needs {package}, which is not installed", help=INSTALL)
     number = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
     if not SUPPORTED[0] <= number < SUPPORTED[1]:
         raise MissingEngine(
@@ -170,7 +179,8 @@ class Executable:
     """A `.vmfb` that was loaded: call it with arrays, get arrays. `about` is what was told when it was made,
     empty for files that other programs made."""
 
-    def __init__(self, data: bytes, target: str = "cpu"):
+    def __init__(self, data: bytes, target: str = "cpu", on_trial: bool = False):
+        """Load a file; one that is on trial ends the process if it makes IREE read outside of it."""
         rt = runtime()
         if target not in TARGETS:
             raise ArgumentError(f"there is no target {target!r}", help=f"it is one of {', '.join(TARGETS)}")
@@ -184,7 +194,8 @@ class Executable:
         if not data:
             raise FormatError("this is no .vmfb file: it is empty")
         try:
-            module = rt.VmModule.copy_buffer(config.vm_instance, data)
+            memory = iree_memory.guarded(data) if on_trial else iree_memory.mapped(data)
+            module = rt.VmModule.wrap_buffer(config.vm_instance, memory)
             self.names = list(module.function_names)
             context = rt.SystemContext(vm_modules=(module,), config=config)
         except Exception as error:

@@ -5,6 +5,7 @@ checked and compiled in a child process first; if the child dies, the file is re
 sandbox: it protects this process from crashes, not from code that a file may carry (`docs/security.md`).
 What passed is remembered, in memory and in the cache on disk, and is not tried again.
 
+The child loads the libraries and forks itself for each file, so that no file meets what another left behind.
 Requests and replies are a line of JSON, which says how many bytes follow, and those bytes.
 """
 
@@ -64,7 +65,8 @@ def _remembered(data: bytes) -> bytes | None:
 
 
 def _entry(digest: bytes) -> str:
-    return cache.key("trial", version.release, stablehlo.jaxlib_version(), digest.hex())
+    readers = f"{stablehlo.jaxlib_version()} {iree.version()}"
+    return cache.key("guarded trial", version.release, readers, digest.hex())
 
 
 def read(data: bytes) -> tuple[stablehlo.Module, bool]:
@@ -99,38 +101,35 @@ def require_loadable(data: bytes, target: str) -> None:
 
 
 def _ask(request: dict[str, Any], data: bytes, seconds: float) -> bytes:
-    """What the child replies; its errors are raised here. One that dies may have been damaged by what it read
-    before, or have ended because it was idle: only a fresh one's death is held against a file."""
+    """What the child replies; its errors are raised here. It may have ended because it was idle: then another
+    is asked."""
     with _lock:
-        for fresh in (False, True):
-            before = _child
+        for _ in range(2):
             try:
-                reply, payload = _exchange(_started(fresh), request, data, seconds)
+                reply, payload = _exchange(_started(), request, data, seconds)
             except EOFError:
-                fresh = _child is not before
-                status = _stop()
-                if status == signal.SIGXCPU.name:
-                    raise FormatError(
-                        "reading the file takes too long for its length: it is refused"
-                    ) from None
-                if fresh:
-                    break
+                reply = {"died": _stop()}
                 continue
             except BaseException:
                 _stop()
                 raise
             if reply is None:
                 _stop()
-                raise FormatError(f"reading the file takes over {seconds:.0f} seconds: it is refused")
-            if "error" in reply:
-                kind = getattr(errors, str(reply["error"]), FormatError)
-                assert issubclass(kind, TenfoldError)
-                raise kind(reply["message"], help=reply["help"])
-            return payload
-    raise FormatError(
-        f"the file is damaged or hostile: the process that read it first died of it ({status})",
-        help="copy it again from where it was made, or make it again with this version",
-    )
+            break
+    if reply is None:
+        raise FormatError(f"reading the file takes over {seconds:.0f} seconds: it is refused")
+    if reply.get("died") == signal.SIGXCPU.name:
+        raise FormatError("reading the file takes too long for its length: it is refused")
+    if "died" in reply:
+        raise FormatError(
+            f"the file is damaged or hostile: the process that read it first died of it ({reply['died']})",
+            help="copy it again from where it was made, or make it again with this version",
+        )
+    if "error" in reply:
+        kind = getattr(errors, str(reply["error"]), FormatError)
+        assert issubclass(kind, TenfoldError)
+        raise kind(reply["message"], help=reply["help"])
+    return payload
 
 
 def _exchange(
@@ -138,7 +137,7 @@ def _exchange(
 ) -> tuple[dict[str, Any] | None, bytes]:
     """The reply, which is None if it does not come in time."""
     assert child.stdin is not None and child.stdout is not None
-    timer = threading.Timer(seconds, child.kill)
+    timer = threading.Timer(seconds, _kill, [child])
     timer.daemon = True
     timer.start()
     end = time.monotonic() + seconds
@@ -154,9 +153,9 @@ def _exchange(
         timer.cancel()
 
 
-def _started(fresh: bool) -> subprocess.Popen[bytes]:
+def _started() -> subprocess.Popen[bytes]:
     global _child
-    if _child is not None and (fresh or _child.poll() is not None):
+    if _child is not None and _child.poll() is not None:
         _stop()
     if _child is None:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -184,6 +183,12 @@ def _started(fresh: bool) -> subprocess.Popen[bytes]:
     return _child
 
 
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """End the child and what it forked, which are a process group."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
 def _stop() -> str:
     """End the child; how it ended, if it had already."""
     global _child
@@ -194,12 +199,16 @@ def _stop() -> str:
         child.wait(0.2)  # its pipe closes a moment before it has ended
     code = child.poll()
     if code is None:
-        child.kill()
+        _kill(child)
         child.wait()
     for pipe in (child.stdin, child.stdout):
         assert pipe is not None
         with contextlib.suppress(OSError):
             pipe.close()
+    return _ending(code)
+
+
+def _ending(code: int | None) -> str:
     return signal.Signals(-code).name if code is not None and code < 0 else f"exit status {code}"
 
 
@@ -232,7 +241,6 @@ def _receive(stream: IO[bytes]) -> tuple[dict[str, Any], bytes]:
 
 def serve() -> None:
     """The child: answer requests until the other end closes, or is silent for long."""
-    _confine(0, COMPILE_SECONDS, MEMORY)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no reply
@@ -243,34 +251,44 @@ def serve() -> None:
     while waiting.select(IDLE_SECONDS):
         try:
             request, data = _receive(requests)
-        except EOFError:
+            with contextlib.suppress(TenfoldError):
+                _prepared(request)
+            worker = os.fork()
+            if not worker:
+                signal.alarm(math.ceil(request["seconds"]) + 1)  # ends it even if its parents were killed
+                _write(replies, *_answered(request, data))
+                os._exit(0)
+            code = os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1])
+            if code:
+                _write(replies, {"died": _ending(code)}, b"")
+        except (EOFError, BrokenPipeError):
             return
-        signal.alarm(math.ceil(request["seconds"]) + 1)  # ends this process even if its parent was killed
-        try:
-            work = _prepared(request)
-            if request["do"] == "compile":
-                _confine(len(data), COMPILE_SECONDS, MEMORY)
-            else:
-                _confine(len(data), PROCESSOR_SECONDS + len(data) / 1e6, READING_MEMORY)
-            reply, result = {}, work(data)
-        except TenfoldError as error:
-            help = error.help() if callable(error.help) else error.help
-            reply, result = {"error": type(error).__name__, "message": error.message, "help": help}, b""
-        except MemoryError:
-            reply = {"error": "OutOfMemory", "message": "no memory to read the file in", "help": None}
-            result = b""
-        except Exception as error:
-            message = f"this is no file that can be read: {type(error).__name__}: {error}"
-            reply, result = {"error": "FormatError", "message": message, "help": None}, b""
-        signal.alarm(0)
-        _write(replies, reply, result)
+
+
+def _answered(request: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
+    """What is replied to a request, in the process that is forked for it."""
+    try:
+        work = _prepared(request)
+        if request["do"] == "compile":
+            _confine(len(data), COMPILE_SECONDS, MEMORY)
+        else:
+            _confine(len(data), PROCESSOR_SECONDS + len(data) / 1e6, READING_MEMORY)
+        return {}, work(data)
+    except TenfoldError as error:
+        help = error.help() if callable(error.help) else error.help
+        return {"error": type(error).__name__, "message": error.message, "help": help}, b""
+    except MemoryError:
+        return {"error": "OutOfMemory", "message": "no memory to read the file in", "help": None}, b""
+    except Exception as error:
+        message = f"this is no file that can be read: {type(error).__name__}: {error}"
+        return {"error": "FormatError", "message": message, "help": None}, b""
 
 
 def _prepared(request: dict[str, Any]) -> Callable[[bytes], bytes]:
     """What does a request to a file. Libraries are loaded here: their time is not the file's."""
     if request["do"] == "load":
         iree.runtime()
-        return lambda data: _loaded(iree.Executable, data, request["target"])
+        return lambda data: _loaded(iree.Executable, data, request["target"], True)
     stablehlo.bindings()
     return _compiled if request["do"] == "compile" else lambda data: _loaded(portable.read, data)
 

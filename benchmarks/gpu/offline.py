@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.gpu import gpt2, llama, resnet50
+from benchmarks.gpu.__main__ import looping
 
 # An H200 as XLA's compiler knows it (xla.GpuTargetConfigProto).
 H200 = """
@@ -80,7 +81,8 @@ def kernels_of(hlo: str) -> list[Kernel]:
     """The kernels of a compiled module, in the order in which they run."""
     types: dict[str, str] = {}
     kernels = []
-    for line in hlo[hlo.index("\nENTRY") :].splitlines():
+    start = _start(hlo)
+    for line in hlo[start : hlo.index("\n}", start)].splitlines():
         match = re.match(r"\s+(?:ROOT )?%([\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*?)\)(?:,|$)", line)
         if match is None:
             continue
@@ -93,6 +95,12 @@ def kernels_of(hlo: str) -> list[Kernel]:
             kind = target[1] if target else f"fusion {fusion[1]}" if fusion else op
             kernels.append(Kernel(name, kind, type, size_of(type) + read))
     return kernels
+
+
+def _start(hlo: str) -> int:
+    """Where the program starts, or the body of its loop if it is one."""
+    loop = re.search(r" while\(.*body=%([\w.\-]+)", hlo)
+    return hlo.index(f"\n%{loop[1]} ") if loop else hlo.index("\nENTRY")
 
 
 def report(hlo: str, memory: Any, rows: int) -> None:
@@ -134,8 +142,7 @@ def intercept(device: Any, options: list[tuple[str, Any]], done: Callable[[str, 
     )
 
     def compile(module: Any, place: Any) -> Any:
-        (main,) = module.module.body.operations
-        if place.type != "cuda" or len(list(main.body.blocks[0].operations)) < LARGE:
+        if place.type != "cuda" or module.text().count("\n") < LARGE:
             return plain(module, place)
         xc = xla.jaxlib().xc
         settings = xc.CompileOptions()
@@ -160,6 +167,8 @@ def task_of(name: str, batch: int | None) -> Callable[[], Any]:
         return llama.training(tenfold, batch or 4, 2048, wrap)
     if name == "prefill":
         return llama.reading(tenfold, 2048, wrap)
+    if name == "loop":
+        return looping(batch or 1)
     if name == "decode":
         return gpt2.decoding(tenfold, batch or 1, 1024, wrap)
     return gpt2.training(tenfold, batch or 16, 1024, wrap)
@@ -172,7 +181,9 @@ def option(text: str) -> tuple[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.offline", description=__doc__)
-    parser.add_argument("--task", choices=("gpt2", "resnet50", "decode", "llama", "prefill"), default="gpt2")
+    parser.add_argument(
+        "--task", choices=("gpt2", "resnet50", "decode", "loop", "llama", "prefill"), default="gpt2"
+    )
     parser.add_argument(
         "--layers", type=int, default=gpt2.LAYERS, help="of a transformer; fewer compile sooner"
     )

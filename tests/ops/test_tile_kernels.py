@@ -69,6 +69,40 @@ def vectors(x, weight, bias, linear, shift):
     return functional.layer_norm(x, tuple(weight.shape), weight, bias), x
 
 
+def _linear(x, weight, bias):
+    return functional.linear(x, weight, bias)
+
+
+def decoding(x, weight, bias, joined, shift, wide, narrow, keys, values, position):
+    """A layer of a transformer for one token, with a cache, in half precision."""
+    halves = [each.to(BF16) for each in (x, weight, bias, joined, shift, wide, narrow, keys, values)]
+    x, weight, bias, joined, shift, wide, narrow, keys, values = halves
+    heads, width = keys.shape[1], x.shape[-1]
+    size = width // heads
+    normal = functional.layer_norm(x, (width,), weight, bias)
+    query, key, value = [
+        each.view(1, 1, heads, size).transpose(1, 2)
+        for each in _linear(normal, joined, shift).split(width, dim=2)
+    ]
+    keys, values = keys.index_copy(2, position, key), values.index_copy(2, position, value)
+    seen = (tn.arange(keys.shape[2], device=x.device) <= position).view(1, 1, 1, -1)
+    mixed = functional.scaled_dot_product_attention(query, keys, values, seen)
+    x = x + mixed.transpose(1, 2).reshape(1, 1, width) @ joined[:width].T
+    normal = functional.layer_norm(x, (width,), weight, bias)
+    x = x + functional.gelu(normal @ wide, approximate="tanh") @ narrow
+    return x, keys, values
+
+
+def rows(query, keys, values, mask):
+    """Grouped heads of one row, masked by numbers, over keys that no power of two divides."""
+    return (functional.scaled_dot_product_attention(query, keys, values, mask, enable_gqa=True),)
+
+
+def mixed(x, weight, addend):
+    """A product whose addend is rounded to another half type first."""
+    return (x.to(BF16) @ weight.to(BF16) + addend.to(tn.float16).to(BF16),)
+
+
 TARGETS = np.array([0, 3, 1499, 700, 3], np.int64)
 CASES = {
     "norms of rows": (norms, [random(3, 5, 96), random(3, 5, 96), random(96), random(96), random(96, 96)]),
@@ -79,10 +113,19 @@ CASES = {
     "cross entropy of a product": (entropy_of_product, [random(5, 16), random(16, 1500), TARGETS]),
     "activations": (activations, [random(7, 40), random(1040, 40), random(1040)]),
     "norms of a vector": (vectors, [random(1, 1, 96), random(96), random(96), random(96, 96), random(96)]),
+    "decoding": (decoding, [
+        random(1, 1, 256), random(256), random(256), random(768, 256) * 0.02, random(768),
+        random(256, 1024) * 0.02, random(1024, 256) * 0.02, random(1, 4, 100, 64), random(1, 4, 100, 64),
+        np.array([37], np.int64),
+    ]),
+    "two half types": (mixed, [random(1, 256), random(256, 256), random(1, 256)]),
+    "rows of attention": (
+        rows, [random(2, 6, 1, 24), random(2, 2, 77, 24), random(2, 2, 77, 40), random(2, 6, 1, 77)],
+    ),
 }  # fmt: skip
 COUNTS = {
     "norms of rows": 4, "norms of a power of two": 4, "cross entropy": 2, "cross entropy of a product": 2,
-    "activations": 2, "norms of a vector": 3,
+    "activations": 2, "norms of a vector": 3, "decoding": 7, "rows of attention": 2, "two half types": 1,
 }  # fmt: skip
 
 
@@ -104,8 +147,11 @@ def test_programs_by_kernels_give_what_the_plain_lowering_gives(case):
     tiled = absorbed(lower(trace, kind="triton"))
     calls = [op for op in tiled.ops if isinstance(op, CustomCall)]
     assert len(calls) == COUNTS[case] and all(op.call_target_name.startswith(TARGET) for op in calls)
+    integers = iter([each for each in arrays if each.dtype == np.int64])
     leaves = [
-        TARGETS if leaf.type.dtype is tn.int64 else random(*leaf.type.shape).astype(leaf.type.dtype.numpy)
+        next(integers)
+        if leaf.type.dtype is tn.int64
+        else random(*leaf.type.shape).astype(leaf.type.dtype.numpy)
         for leaf in trace.leaves
     ]
     close(tier0.run(tiled, leaves), tier0.run(lower(trace), leaves))
@@ -129,6 +175,14 @@ def test_a_row_of_the_lowest_scores_is_a_row_of_equal_ones():
     leaves = [TARGETS if leaf.type.dtype is tn.int64 else lowest for leaf in trace.leaves]
     (found,) = tier0.run(lower(trace, kind="triton"), leaves)
     np.testing.assert_allclose(found, np.full(5, np.log(1500.0)), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("value", "bits"), [(float("nan"), 0x7FC00000), (float("-inf"), 0xFF800000)])
+def test_constants_that_are_no_numbers_are_written_by_their_bits(value, bits):
+    writer = Writer()
+    writer.full(value)
+    (line,) = writer.lines
+    assert f"0x{bits:08X} : f32" in line
 
 
 def test_constants_are_written_with_all_digits_of_float32():

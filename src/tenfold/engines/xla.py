@@ -343,6 +343,11 @@ def around(part: Any, shape: tuple[int, ...], dtype: Any, xla_device: Any) -> An
     return j._jax.ArrayImpl(aval, sharding, [part], committed=True, _skip_checks=True)
 
 
+def described(shape: tuple[int, ...], dtype: np.dtype, xla_device: Any) -> Any:
+    """What jaxlib asks about a buffer that is yet to come."""
+    return _Aval(shape, dtype, jaxlib().sharding(xla_device))
+
+
 def fetch(buffer: Any) -> np.ndarray:
     """A buffer's data as a NumPy array, read-only, and on the CPU the same memory."""
     try:
@@ -382,7 +387,8 @@ _C_NUMBERS: dict[DType, Any] = {
 def number(buffer: Any, dtype: DType, device: Device) -> Any:
     """The one element of a buffer as a Python number; much sooner than as an array. On the CPU it mostly is
     there, but a program whose inputs are still being copied runs after the call that starts it returns."""
-    kind = _C_NUMBERS.get(dtype) if device.type == "cpu" and device.mesh is None else None
+    is_here = device.type == "cpu" and (device.mesh is None or device.mesh.size == 1)
+    kind = _C_NUMBERS.get(dtype) if is_here else None
     if kind is None:
         return fetch(buffer).item()
     try:
@@ -623,14 +629,14 @@ def _lapack() -> frozenset[str]:
     return frozenset(targets)
 
 
-def compile(module: stablehlo.Module, device: Device) -> Executable:
+def compile(module: stablehlo.Module, device: Device, optimised: bool = True) -> Executable:
     provide(module, device)
     if isinstance(device, Partitioned):
         return meshes.compile(module, device)
     place, xla_device = _resolve(device)
     devices = jaxlib().xc.DeviceList((xla_device,))
     try:
-        options = _options(xla_device, module)
+        options = _options(xla_device, module, optimised)
         if calls_python(module):  # which XLA is told in full, as a module
             callbacks = [kernels.call_python]
             compiled = lambda: place.client.compile_and_load(module.module, devices, options, callbacks)
@@ -638,13 +644,14 @@ def compile(module: stablehlo.Module, device: Device) -> Executable:
             compiled = lambda: place.client.compile_and_load(module.bytecode(), devices, options)
         (loaded,) = aside(compiled)
     except Exception as error:
-        known = OPTIONS[device.type]
-        unknown = [each for each in known if f"No such compile option: '{each[0]}'" in str(error)]
-        if not unknown or DETERMINISTIC in unknown:
+        refused = [name for name, _ in (*OPTIONS[device.type], *HASTY) if f"option: '{name}'" in str(error)]
+        of_results = (DETERMINISTIC[0], _ROUNDED[0])
+        if not refused or "No such compile" not in str(error) or refused[0] in of_results:
             raise translate(error) from None
-        known.remove(unknown[0])  # which is about speed alone
-        warn(f"jaxlib {jaxlib().version}'s XLA has no option {unknown[0][0]}: programs may be slower")
-        return compile(module, device)
+        for options in (OPTIONS[device.type], HASTY):  # the others are about speed alone
+            options[:] = [option for option in options if option[0] != refused[0]]
+        warn(f"jaxlib {jaxlib().version}'s XLA has no option {refused[0]}: programs may be slower")
+        return compile(module, device, optimised)
     return Executable(loaded, _makers(module.results, xla_device))
 
 
@@ -676,32 +683,40 @@ def deserialize(data: bytes, module: stablehlo.Module, device: Device) -> Execut
 
 # On CPUs, XLA would give convolutions to YNNPACK, which takes four times as long for them as XLA itself, and
 # small reductions, for which it takes longer too. On GPUs it would run large matrix products by Triton that
-# take cuBLAS half the time. There it would also leave out roundings to half precision whose result is
-# widened again, though PyTorch has them; then what a bias's gradient adds up is written and read in float32,
-# beside the rounded copy that the products take.
+# take cuBLAS half the time, and join the weights of products that share a factor at every call.
 _YNN = "xla_cpu_experimental_ynn_fusion_type"
 _PRODUCTS, _REDUCTIONS = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT", "LIBRARY_FUSION_TYPE_REDUCE"
 LONG = 100_000  # elements that YNNPACK adds up sooner than XLA
 # XLA's newer way to emit a kernel takes time that grows with the square of the ops in it: 14 s for 6,000 ops,
 # where the older takes 3.
 _SHORT_KERNELS = ("xla_cpu_use_fusion_emitters", False)
+# Most of what a compile takes on CPUs: LLVM's optimisations, and kernels made by way of MLIR, at 15 ms each.
+HASTY: list[tuple[str, Any]] = [
+    ("xla_backend_optimization_level", 0),
+    ("xla_cpu_use_fusion_emitters", False),
+    ("xla_cpu_parallel_codegen_split_count", 1),  # modules of LLVM's that the kernels are spread over
+]
+# XLA would leave out roundings to half precision whose result is widened again, though PyTorch has them. On
+# GPUs what a bias's gradient adds up would then be written and read in float32, beside the rounded copy that
+# the products take.
+_ROUNDED = ("xla_allow_excess_precision", False)
 OPTIONS: dict[str, list[tuple[str, Any]]] = {
-    "cpu": [(_YNN, f"{_PRODUCTS},{_REDUCTIONS}")],
-    "cuda": [
-        ("xla_gpu_enable_triton_gemm", False),
-        ("xla_allow_excess_precision", False),
-    ],
+    "cpu": [(_YNN, f"{_PRODUCTS},{_REDUCTIONS}"), _ROUNDED],
+    "cuda": [("xla_gpu_enable_triton_gemm", False), ("xla_gpu_dot_merger_threshold_mb", 1), _ROUNDED],
 }
 
 DETERMINISTIC = ("xla_gpu_deterministic_ops", True)
+_deterministic = False
 
 
 def set_deterministic(wanted: bool) -> bool:
     """Whether GPU programs compiled from now on give the same bits whenever they run, which on CPUs they do.
     Gives whether that is news."""
-    if wanted is is_deterministic():
+    global _deterministic
+    if wanted is _deterministic:
         return False
     (OPTIONS["cuda"].append if wanted else OPTIONS["cuda"].remove)(DETERMINISTIC)
+    _deterministic = wanted
     return True
 
 
@@ -724,14 +739,15 @@ def exact(device: Device | None = None) -> frozenset[str]:
 
 
 def is_deterministic() -> bool:
-    return DETERMINISTIC in OPTIONS["cuda"]
+    return _deterministic
 
 
-def _options(xla_device: Any, module: stablehlo.Module) -> Any:
+def _options(xla_device: Any, module: stablehlo.Module, optimised: bool = True) -> Any:
     xc = jaxlib().xc
     options = xc.CompileOptions()
     options.device_assignment = xc.DeviceAssignment.create(np.array([[xla_device.id]], np.int32))
-    options.env_option_overrides = overrides("cpu" if xla_device.platform == "cpu" else "cuda", module)
+    platform = "cpu" if xla_device.platform == "cpu" else "cuda"
+    options.env_option_overrides = [*overrides(platform, module), *([] if optimised else HASTY)]
     return options
 
 

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 
 from tenfold.base import dtypes
 from tenfold.base.meshes import Sharding
-from tenfold.flat.build import constant, logical_and
+from tenfold.flat.build import constant, eq, logical_and, ne, where
 from tenfold.flat.collectives import ManualComputation, all_reduce, every_device
 from tenfold.flat.composite import Composite
 from tenfold.flat.ir import Function, Op, Value
 from tenfold.flat.structured import Case, Check, While
+
+FAILED = dtypes.int32  # the number of a check
 
 
 def hoisted(function: Function, device: str = "cpu") -> Function:
@@ -90,33 +92,42 @@ def _case(op: Case, device: str) -> list[Value]:
 
 
 def _while(op: While, device: str) -> list[Value]:
-    """Each check has a flag that is carried: whether it held in all rounds so far. When one did not the loop
-    ends: what it goes on with might never end it.
+    """The number of the first check that failed is carried, 0 if none did: then the loop ends, as what it
+    goes on with might never end it.
 
     A condition gives nothing but its answer. Where it has checks it is asked before the loop and at the end
     of each round, and its answer is carried, too."""
     checks, holds, results = _split(op.body, device)
     asked, verdicts, answer = _split(op.condition, device)
-    start = [constant(True, dtypes.bool_) for _ in holds]
-    flags = [Value(value.type) for value in (*holds, *verdicts)]
-    last = [*[Value(value.type) for value in op.carry], *[Value(each.type) for each in flags]]
+    start = constant(0, FAILED)
+    flag, last_flag = Value(start.type), Value(start.type)
+    last = [Value(value.type) for value in op.carry]
     if asked:
         ask = Function(op.condition.params, [*verdicts, *answer])
         *first, go = ask.inline(op.carry, whole=True)
         *again, go_on = ask.inline(results, whole=True)
-        carry, start, holds = (*op.carry, go), [*start, *first], [*holds, *again]
-        body_params, results = [*op.body.params, Value(go.type)], [*results, go_on]
-        last.insert(len(op.carry), Value(go.type))
-        goes = last[len(op.carry)]
+        start, holds = _first_failed(first, len(checks)), [*holds, *again]
+        carry, body_params, results = (*op.carry, go), [*op.body.params, Value(go.type)], [*results, go_on]
+        goes = Value(go.type)
+        last.append(goes)
     else:
         carry, body_params = op.carry, list(op.body.params)
-        (goes,) = Function(op.condition.params, answer).inline(last[: len(op.carry)], whole=True)
-    for flag in last[len(carry) :]:
-        goes = logical_and(goes, flag)
-    stay = [logical_and(flag, each) for flag, each in zip(flags, holds, strict=True)]
-    body = Function([*body_params, *flags], [*results, *stay], op.body.name)
-    rebuilt = _sourced(While((*carry, *start), Function(last, [goes], op.condition.name), body), op)
-    return _checking(rebuilt[: len(op.carry)], [*checks, *asked], rebuilt[len(carry) :])
+        (goes,) = Function(op.condition.params, answer).inline(last, whole=True)
+    goes = logical_and(goes, eq(last_flag, 0))
+    body = Function([*body_params, flag], [*results, _first_failed(holds)], op.body.name)
+    rebuilt = _sourced(
+        While((*carry, start), Function([*last, last_flag], [goes], op.condition.name), body), op
+    )
+    held = [ne(rebuilt[-1], i + 1) for i in range(len(checks) + len(asked))]
+    return _checking(rebuilt[: len(op.carry)], [*checks, *asked], held)
+
+
+def _first_failed(holds: Sequence[Value], before: int = 0) -> Value:
+    """The number of the first of these that does not hold, counted from 1 after those `before`; or 0."""
+    failed = constant(0, FAILED)
+    for i in range(len(holds), 0, -1):
+        failed = where(holds[i - 1], failed, constant(before + i, FAILED))
+    return failed
 
 
 def _manual(op: ManualComputation, device: str) -> list[Value]:

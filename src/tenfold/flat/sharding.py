@@ -10,7 +10,7 @@ from tenfold.base.errors import ShapeError
 from tenfold.base.meshes import Sharding
 from tenfold.flat.build import convert
 from tenfold.flat.composite import differentiated
-from tenfold.flat.ir import Op, TensorType, Value
+from tenfold.flat.ir import Function, Op, TensorType, Value, replay
 
 
 class ShardingConstraint(Op):
@@ -57,3 +57,18 @@ def gathered(x: Value, whole: Sharding, kept: Sharding, dtype: DType, reduce_dty
         return constrained(convert(x, dtype), whole, kept)
 
     return gather(x)
+
+
+def unconstrained(function: Function) -> Function:
+    """The same program for one device, where a sharding says nothing: XLA fuses across its values."""
+    values: dict[Value, Value] = {}
+    for op in function.ops:
+        if isinstance(op, ShardingConstraint):
+            values[op.result] = values.get(op.x, op.x)
+        elif any(operand in values for operand in op.operands):
+            replay((op,), values, whole=True)
+    if not values:
+        return function
+    return Function(
+        function.params, [values.get(result, result) for result in function.results], function.name
+    )

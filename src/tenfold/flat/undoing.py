@@ -2,7 +2,8 @@
 
 A cache that a program writes a row of is updated where it lies. Giving it back unchanged after a failed check
 would otherwise take a copy of all of it. Here the write itself knows the verdict: its place is then outside,
-where a scatter writes nothing, or what it writes is what was there.
+where a scatter writes nothing, or what it writes is what was there. So it is for a kernel of our own that
+writes rows.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
+from typing import Any
 
 from tenfold import flat
 from tenfold.flat.data_ops import DynamicUpdateSlice
 from tenfold.flat.indexed import Scatter
 from tenfold.flat.ir import Function, Op, Value, in_order, replay
-from tenfold.flat.structured import Check
+from tenfold.flat.structured import Check, CustomCall
 
 Donations = Sequence[tuple[int, int]]
 
@@ -43,7 +45,7 @@ def idle_when_failing(
     for op in function.ops:
         if op in guarded:
             copy = op.replace(values)
-            values[op.result] = _idle(copy, holds)
+            values.update(zip(op.results, _idle(copy, holds), strict=True))
         elif any(operand in values for operand in op.operands):
             replay((op,), values, whole=True)
     return Function(
@@ -63,28 +65,48 @@ def _writes(result: Value, param: Value) -> list[Op] | None:
             result = op.inputs[0]
         elif isinstance(op, DynamicUpdateSlice):
             result = op.x
+        elif isinstance(op, CustomCall) and _rows_written(op):
+            aliases = {op.results[out]: op.inputs[operand] for out, operand in op.aliases}
+            if result not in aliases:
+                return None
+            result = aliases[result]
         else:
             return None
         writes.append(op)
     return writes
 
 
-def _idle(op: Op, holds: Value) -> Value:
+def _rows_written(op: CustomCall) -> list[int]:
+    """The operands that number the rows which a call writes: see `ops/row_attention.py`."""
+    options = {} if isinstance(op.backend_config, str) else dict(op.backend_config)
+    writes: Any = options.get("writes", ())
+    return [operand for _, operand, _ in writes]
+
+
+def _idle(op: Op, holds: Value) -> tuple[Value, ...]:
     """What a write gives, or x itself where `holds` is false."""
-    if isinstance(op, Scatter):
-        indices = op.scatter_indices
+
+    def inside(indices: Value) -> Value:
         outside = flat.full(indices.shape, _outside(indices), indices.dtype)
-        return _with(op, scatter_indices=flat.where(holds, indices, outside))
+        return flat.where(holds, indices, outside)
+
+    if isinstance(op, Scatter):
+        return _with(op, scatter_indices=inside(op.scatter_indices))
+    if isinstance(op, CustomCall):
+        inputs = list(op.inputs)
+        for place in _rows_written(op):
+            inputs[place] = inside(inputs[place])
+        return _with(op, inputs=tuple(inputs))
     assert isinstance(op, DynamicUpdateSlice)
     present = flat.dynamic_slice(op.x, op.starts, op.update.shape)
     return _with(op, update=flat.where(holds, op.update, present))
 
 
-def _with(op: Op, **operands: Value) -> Value:
-    """The op with some of its operands replaced."""
+def _with(op: Op, **operands: Any) -> tuple[Value, ...]:
+    """The results of the op with some of its operands replaced."""
     changed = type(op)(*[operands.get(field, op.__dict__[field]) for field in op.fields])
     changed.__dict__["source"] = op.source
-    return changed.result
+    return changed.results
 
 
 def _outside(indices: Value) -> int:

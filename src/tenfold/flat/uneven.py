@@ -105,9 +105,10 @@ class Padding:
         return self.arrays.get(value, value)
 
     def sharding(self, value: Value) -> Sharding | None:
-        """How a value lies: padded dimensions as they are, the others as the partitioner likes."""
-        dims = self.dims(value)
-        return Sharding(self.mesh, [dims.get(dim) for dim in range(value.rank)]) if dims else None
+        """How a value lies: padded dimensions as they are, the others as the partitioner likes. Of a value
+        without elements the partitioner says nothing, so they are whole."""
+        dims, others = self.dims(value), None if value.type.numel else ()
+        return Sharding(self.mesh, [dims.get(dim, others) for dim in range(value.rank)]) if dims else None
 
     def whole(self, value: Value) -> Value:
         """The value without padding: whole along the dimensions that had some."""

@@ -5,7 +5,8 @@ one over devices that split its result, too, is emitted as code for one device t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tenfold.base.meshes import Mesh, Partitioned, Sharding
@@ -27,11 +28,25 @@ Axes = tuple[str, ...]  # the names of the axes that split a dimension, the oute
 
 class Sum(NamedTuple):
     """How the dimensions of a sum relate, as einsum writes it: a letter for each dimension of each operand
-    and of the result. `added` are the letters that the result does not have."""
+    and of the result. `added` are the letters that the result does not have. The last operand of `op` may be
+    the result of another sum, `first`, whose operands stand in its place."""
 
+    op: Any
     operands: tuple[str, ...]
     result: str
     added: str
+    first: Any = None
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return self.op.operands if self.first is None else (*self.op.operands[:-1], *self.first.operands)
+
+    def on(self, operands: Sequence[Value]) -> Value:
+        """The sum of operands of other shapes."""
+        if self.first is None:
+            return _on(self.op, operands)
+        own = len(self.op.operands) - 1
+        return _on(self.op, [*operands[:own], _on(self.first, operands[own:])])
 
 
 class Layout(NamedTuple):
@@ -48,17 +63,22 @@ def scatter_sums(emitter: Any, module: Any, function: Function, place: Partition
     propagation = _propagation(emitter.b)
     if propagation is None:
         return
-    sums = [(op, form) for op in function.ops if (form := _form(op)) is not None]
-    operations = [emitter.values[op.result].owner for op, _ in sums]
-    layouts = _layouts(emitter, module, operations, propagation)
-    for (op, form), operation, layout in zip(sums, operations, layouts, strict=True):
-        computation = None if layout is None else _scattered(op, form, layout, place.mesh)
+    uses = Counter([*function.results, *[operand for op in function.ops for operand in op.operands]])
+    sums = [form for op in function.ops for form in _forms(op, uses)]
+    operations = {form.op: emitter.values[form.op.result].owner for form in sums}
+    found = _layouts(emitter, module, list(operations.values()), propagation)
+    layouts = dict(zip(operations, found, strict=True))
+    done: set[Op] = set()
+    for form in reversed(sums):
+        computation = None if form.op in done else _scattered(form, _joined(form, layouts), place.mesh)
         if computation is not None:
+            operation = operations[form.op]
             with emitter.b.ir.InsertionPoint(operation):
                 (result,) = EMITTERS[ManualComputation](emitter, computation)
-            emitter.values[op.result] = result
+            emitter.values[form.op.result] = result
             operation.results[0].replace_all_uses_with(result)
             operation.erase()
+            done |= {form.op, form.first}
 
 
 def _splits(op: Op) -> bool:
@@ -69,16 +89,47 @@ def _splits(op: Op) -> bool:
 # What is a sum
 
 
-def _form(op: Op) -> Sum | None:
+def _forms(op: Op, uses: Mapping[Value, int]) -> list[Sum]:
+    """An op as a sum; and once more together with the sum that it alone reads, where one transfer for both
+    sends no more."""
     if isinstance(op, DotGeneral):
-        return _product(op)
+        return [_product(op)]
     if isinstance(op, Reduce) and op.body is monoid("add", op.result.dtype) and _is_zero(op.inits[0]):
-        letters = _letters(op.inputs[0].rank)
-        added = "".join([letters[dim] for dim in op.dimensions])
-        return Sum((letters, ""), "".join([letter for letter in letters if letter not in added]), added)
+        return [_folded(op)]
     if isinstance(op, Scatter) and op.body is monoid("add", op.result.dtype) and _is_zero(op.inputs[0]):
-        return _placed_sum(op)
-    return None
+        form, rows = _placed_sum(op), op.updates[0]
+        if form is None:
+            return []
+        first = _forms(rows.op, uses) if isinstance(rows.op, Reduce) and uses[rows] == 1 else []
+        is_small = op.result.type.numel <= 2 * rows.type.numel
+        return [form, *[_after(each, form) for each in first if is_small]]
+    return []
+
+
+def _folded(op: Reduce) -> Sum:
+    letters = _letters(op.inputs[0].rank)
+    added = "".join([letters[dim] for dim in op.dimensions])
+    kept = "".join([letter for letter in letters if letter not in added])
+    return Sum(op, (letters, ""), kept, added)
+
+
+def _after(first: Sum, form: Sum) -> Sum:
+    """A sum of what another one gives, as one sum."""
+    rename = dict(zip(first.result, form.operands[-1], strict=True))
+    rename |= {letter: letter.upper() for letter in first.added}
+    inner = tuple(["".join([rename[letter] for letter in letters]) for letters in first.operands])
+    return Sum(
+        form.op, (*form.operands[:-1], *inner), form.result, form.added + first.added.upper(), first.op
+    )
+
+
+def _joined(form: Sum, layouts: Mapping[Op, Layout | None]) -> Layout | None:
+    """The layout of a sum's inputs and result."""
+    own = layouts[form.op]
+    if form.first is None or own is None:
+        return own
+    first = layouts[form.first]
+    return None if first is None else Layout([*own.operands[:-1], *first.operands], own.result)
 
 
 def _letters(count: int, start: int = 0) -> str:
@@ -92,7 +143,7 @@ def _product(op: DotGeneral) -> Sum:
         y[theirs] = x[mine]
     batch, added = [x[dim] for dim in x_batch], [x[dim] for dim in x_added]
     free = [letter for letter in (*x, *y) if letter not in batch and letter not in added]
-    return Sum((x, "".join(y)), "".join([*batch, *free]), "".join(added))
+    return Sum(op, (x, "".join(y)), "".join([*batch, *free]), "".join(added))
 
 
 def _placed_sum(op: Scatter) -> Sum | None:
@@ -108,7 +159,7 @@ def _placed_sum(op: Scatter) -> Sum | None:
         if updates.shape[dim] != x.shape[of]:
             return None
         rows.insert(dim, result[of])
-    return Sum((result, places, "".join(rows)), result, added)
+    return Sum(op, (result, places, "".join(rows)), result, added)
 
 
 def _is_zero(value: Value) -> bool:
@@ -186,8 +237,10 @@ def _axes(emitter: Any, value: Any) -> list[Axes] | None:
 # Code for one device
 
 
-def _scattered(op: Op, form: Sum, layout: Layout, mesh: Mesh) -> ManualComputation | None:
+def _scattered(form: Sum, layout: Layout | None, mesh: Mesh) -> ManualComputation | None:
     """The sum as code for one device, where one of its dimensions lies on axes that split the result, too."""
+    if layout is None:
+        return None
     lying = [
         (letter, axes)
         for letters, dims in zip(form.operands, layout.operands, strict=True)
@@ -205,15 +258,15 @@ def _scattered(op: Op, form: Sum, layout: Layout, mesh: Mesh) -> ManualComputati
     split[added] = over
     into = [_sharding(mesh, [split.get(letter, ()) for letter in letters]) for letters in form.operands]
     out = _sharding(mesh, layout.result)
-    pairs = [*zip(into, op.operands, strict=True), (out, op.result)]
+    pairs = [*zip(into, form.inputs, strict=True), (out, form.op.result)]
     if any(_remainder(placed, value) for placed, value in pairs):
         return None
     params = [Value(TensorType(x.dtype, placed.shard_shape(x.shape))) for placed, x in pairs[:-1]]
-    part = _on(op, params)
+    part = form.on(params)
     groups = groups_along(mesh.axes, over)
     body = Function(params, [ReduceScatter(part, scattered[0], groups).result], "reduce_scatter")
-    computation = ManualComputation(op.operands, body, tuple(into), (out,))
-    computation.__dict__["source"] = op.source
+    computation = ManualComputation(form.inputs, body, tuple(into), (out,))
+    computation.__dict__["source"] = form.op.source
     return computation
 
 

@@ -33,7 +33,7 @@ from tenfold.trace.collect import Trace
 from tenfold.trace.graph import Node, Value
 
 TITLE = "==== Torch IR ===="
-INSTALL = "pip install tenfold[torch-dialect]"
+INSTALL = "pip install 'tenfold[torch-dialect]'"
 SINCE = 20261001  # torch-mlir's versions are dates
 # Twice, because the ops that its last step makes of lists are ones that its first takes apart.
 PREPARE = ",".join(["torchdynamo-export-to-torch-backend-pipeline{extra-library=}"] * 2)

@@ -1,13 +1,14 @@
 """Kernels of our own for GPUs, as Triton IR that XLA compiles inside a program.
 
-A kernel is a Python function over tiles, which are vectors of a fixed size: `kernel(k, *refs, **options)`. It
-runs once for each program of a grid, on references to its operands and then its results; a reference has the
-tensor's dtype, and loads widen to float32 as stores round. `Writer` writes such a kernel as Triton IR.
-`ops/tile_kernels.py` has the kernels themselves.
+A kernel is a Python function over tiles, which are vectors or matrices of a fixed size: `kernel(k, *refs,
+**options)`. It runs once for each program of a grid, on references to its operands and then its results; a
+reference has the tensor's dtype, and loads widen to float32 as stores round. `Writer` writes such a kernel as
+Triton IR. `ops/tile_kernels.py` has the kernels themselves.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,8 @@ ELEMENTS = {
 }
 NARROW = (dtypes.bfloat16, dtypes.float16)
 
+Shape = tuple[int, ...]
+
 
 class Ref(NamedTuple):
     """A tensor in the device's memory, by the name of its pointer."""
@@ -33,14 +36,14 @@ class Ref(NamedTuple):
 
 
 class Tile:
-    """A value of Triton IR: a number, or a vector of `size` numbers. Operators stretch numbers."""
+    """A value of Triton IR: a number, or an array of `shape`. Operators broadcast."""
 
-    def __init__(self, writer: Writer, name: str, element: str, size: int | None):
-        self.writer, self.name, self.element, self.size = writer, name, element, size
+    def __init__(self, writer: Writer, name: str, element: str, shape: Shape):
+        self.writer, self.name, self.element, self.shape = writer, name, element, shape
 
     @property
     def type(self) -> str:
-        return self.element if self.size is None else f"tensor<{self.size}x{self.element}>"
+        return _array(self.element, self.shape)
 
     def __add__(self, other: Any) -> Tile:
         return self.writer.arithmetic("add", self, other)
@@ -74,51 +77,61 @@ class Writer:
 
     def program(self) -> Tile:
         """Which program of the grid this is."""
-        return self._made("tt.get_program_id x : i32", "i32", None)
+        return self._made("tt.get_program_id x : i32", "i32", ())
 
     def range(self, size: int) -> Tile:
         """0, 1, …, size - 1; the size is a power of two."""
         text = f"tt.make_range {{end = {size} : i32, start = 0 : i32}} : tensor<{size}xi32>"
-        return self._made(text, "i32", size)
+        return self._made(text, "i32", (size,))
 
-    def full(self, value: float, size: int | None = None, element: str = "f32") -> Tile:
-        return self._constant(value, element, size)
+    def full(self, value: float, *shape: int) -> Tile:
+        return self._constant(value, "f32", shape)
 
-    def load(self, ref: Ref, offsets: Tile, mask: Tile | None = None, other: float = 0.0) -> Tile:
+    def column(self, x: Tile) -> Tile:
+        """A vector as a matrix of one column."""
+        return self._expanded(x, 1)
+
+    def row(self, x: Tile) -> Tile:
+        """A vector as a matrix of one row."""
+        return self._expanded(x, 0)
+
+    def load(self, ref: Ref, offsets: Any, mask: Tile | None = None, other: float = 0.0) -> Tile:
+        offsets = offsets if isinstance(offsets, Tile) else self._constant(offsets, "i32", ())
         pointers, element = self._pointers(ref, offsets)
-        type = _pointer_type(element, offsets.size)
+        type = _pointer_type(element, offsets.shape)
         guard = ""
         if mask is not None:
-            guard = f", {mask.name}, {self._constant(other, element, offsets.size).name}"
-        loaded = self._made(f"tt.load {pointers}{guard} : {type}", element, offsets.size)
+            mask = self._stretched(mask, offsets.shape)
+            guard = f", {mask.name}, {self._constant(other, element, offsets.shape).name}"
+        loaded = self._made(f"tt.load {pointers}{guard} : {type}", element, offsets.shape)
         return self._cast("arith.extf", loaded, "f32") if ref.dtype in NARROW else loaded
 
     def store(self, ref: Ref, offsets: Tile, value: Tile, mask: Tile | None = None) -> None:
         pointers, element = self._pointers(ref, offsets)
-        value = self._stretched(value, offsets.size)
+        value = self._stretched(value, offsets.shape)
         if element != value.element:
             value = self._cast("arith.truncf", value, element)
-        guard = "" if mask is None else f", {mask.name}"
-        self._line(f"tt.store {pointers}, {value.name}{guard} : {_pointer_type(element, offsets.size)}")
+        guard = "" if mask is None else f", {self._stretched(mask, offsets.shape).name}"
+        self._line(f"tt.store {pointers}, {value.name}{guard} : {_pointer_type(element, offsets.shape)}")
 
-    def sum(self, x: Tile) -> Tile:
-        return self._reduced(x, "arith.addf")
+    def sum(self, x: Tile, axis: int = 0) -> Tile:
+        return self._reduced(x, "arith.addf", axis)
 
-    def max(self, x: Tile) -> Tile:
-        return self._reduced(x, "arith.maximumf")
+    def max(self, x: Tile, axis: int = 0) -> Tile:
+        return self._reduced(x, "arith.maximumf", axis)
 
     def maximum(self, x: Tile, y: Tile) -> Tile:
         x, y = self._matched(x, y)
-        return self._made(f"arith.maximumf {x.name}, {y.name} : {x.type}", x.element, x.size)
+        return self._made(f"arith.maximumf {x.name}, {y.name} : {x.type}", x.element, x.shape)
 
     def exp(self, x: Tile) -> Tile:
-        return self._made(f"math.exp {x.name} : {x.type}", x.element, x.size)
+        return self._made(f"math.exp {x.name} : {x.type}", x.element, x.shape)
 
     def log(self, x: Tile) -> Tile:
-        return self._made(f"math.log {x.name} : {x.type}", x.element, x.size)
+        return self._made(f"math.log {x.name} : {x.type}", x.element, x.shape)
 
     def rsqrt(self, x: Tile) -> Tile:
-        return self._made(f"math.rsqrt {x.name} : {x.type}", x.element, x.size)
+        return self._made(f"math.rsqrt {x.name} : {x.type}", x.element, x.shape)
 
     def rounded(self, x: Tile, ref: Ref) -> Tile:
         """What a load gives of x once it is stored."""
@@ -128,29 +141,30 @@ class Writer:
 
     def where(self, condition: Tile, x: Any, y: Any) -> Tile:
         x, y = self._matched(x, y)
-        x, y = self._stretched(x, condition.size), self._stretched(y, condition.size)
-        text = f"arith.select {condition.name}, {x.name}, {y.name} : {_vector('i1', x.size)}, {x.type}"
-        return self._made(text, x.element, x.size)
+        shape = _broadcast(condition.shape, x.shape)
+        condition, x, y = (self._stretched(each, shape) for each in (condition, x, y))
+        text = f"arith.select {condition.name}, {x.name}, {y.name} : {condition.type}, {x.type}"
+        return self._made(text, x.element, shape)
 
     def quotient(self, x: Tile, divisor: int) -> Tile:
         x, y = self._matched(x, divisor)
-        return self._made(f"arith.divsi {x.name}, {y.name} : {x.type}", x.element, x.size)
+        return self._made(f"arith.divsi {x.name}, {y.name} : {x.type}", x.element, x.shape)
 
     def both(self, x: Tile, y: Tile) -> Tile:
         x, y = self._matched(x, y)
-        return self._made(f"arith.andi {x.name}, {y.name} : {x.type}", "i1", x.size)
+        return self._made(f"arith.andi {x.name}, {y.name} : {x.type}", "i1", x.shape)
 
     def stretched(self, x: Tile, size: int) -> Tile:
-        return self._stretched(x, size)
+        return self._stretched(x, (size,))
 
     def to_int32(self, x: Tile) -> Tile:
-        return self._cast("arith.trunci", x, "i32")
+        return x if x.element == "i32" else self._cast("arith.trunci", x, "i32")
 
     def loop(self, count: int, carry: Sequence[Tile], body: Callable[..., Sequence[Tile]]) -> list[Tile]:
         """`carry = body(i, *carry)` for i = 0, 1, …, count - 1."""
-        bounds = [self._constant(each, "i32", None).name for each in (0, count, 1)]
+        bounds = [self._constant(each, "i32", ()).name for each in (0, count, 1)]
         index = self._fresh()
-        inner = [Tile(self, self._fresh(), each.element, each.size) for each in carry]
+        inner = [Tile(self, self._fresh(), each.element, each.shape) for each in carry]
         result = self._fresh()
         types = ", ".join(each.type for each in carry)
         starts = ", ".join(f"{own.name} = {each.name}" for own, each in zip(inner, carry, strict=True))
@@ -158,19 +172,19 @@ class Writer:
         head = "" if not carry else f"{result}:{len(carry)} = " if len(carry) > 1 else f"{result} = "
         low, high, step = bounds
         self._line(f"{head}scf.for {index} = {low} to {high} step {step}{carried} : i32 {{")
-        found = body(Tile(self, index, "i32", None), *inner)
+        found = body(Tile(self, index, "i32", ()), *inner)
         if carry:
             self._line(f"scf.yield {', '.join(each.name for each in found)} : {types}")
         self._line("}")
         names = [f"{result}#{i}" for i in range(len(carry))] if len(carry) > 1 else [result]
-        return [Tile(self, name, own.element, own.size) for name, own in zip(names, carry, strict=False)]
+        return [Tile(self, name, own.element, own.shape) for name, own in zip(names, carry, strict=False)]
 
     # What operators call
 
     def arithmetic(self, what: str, x: Tile, y: Any) -> Tile:
         x, y = self._matched(x, y)
         kind = "i" if x.element.startswith("i") else "f"
-        return self._made(f"arith.{what}{kind} {x.name}, {y.name} : {x.type}", x.element, x.size)
+        return self._made(f"arith.{what}{kind} {x.name}, {y.name} : {x.type}", x.element, x.shape)
 
     def compare(self, what: str, x: Tile, y: Any) -> Tile:
         x, y = self._matched(x, y)
@@ -178,57 +192,66 @@ class Writer:
             text = f"arith.cmpi {'eq' if what == 'eq' else 's' + what}, {x.name}, {y.name} : {x.type}"
         else:
             text = f"arith.cmpf o{what}, {x.name}, {y.name} : {x.type}"
-        return self._made(text, "i1", x.size)
+        return self._made(text, "i1", x.shape)
 
     # How it is written
 
     def _matched(self, x: Any, y: Any) -> tuple[Tile, Tile]:
         if not isinstance(x, Tile):
-            x = self._constant(x, y.element, None)
+            x = self._constant(x, y.element, ())
         if not isinstance(y, Tile):
-            y = self._constant(y, x.element, None)
-        size = x.size if x.size is not None else y.size
-        return self._stretched(x, size), self._stretched(y, size)
+            y = self._constant(y, x.element, ())
+        shape = _broadcast(x.shape, y.shape)
+        return self._stretched(x, shape), self._stretched(y, shape)
 
-    def _stretched(self, x: Tile, size: int | None) -> Tile:
-        if x.size == size:
+    def _stretched(self, x: Tile, shape: Shape) -> Tile:
+        if x.shape == shape:
             return x
-        text = f"tt.splat {x.name} : {x.element} -> {_vector(x.element, size)}"
-        return self._made(text, x.element, size)
+        op = "tt.broadcast" if x.shape else "tt.splat"
+        return self._made(f"{op} {x.name} : {x.type} -> {_array(x.element, shape)}", x.element, shape)
 
-    def _constant(self, value: float, element: str, size: int | None) -> Tile:
+    def _expanded(self, x: Tile, axis: int) -> Tile:
+        shape = (*x.shape[:axis], 1, *x.shape[axis:])
+        text = f"tt.expand_dims {x.name} {{axis = {axis} : i32}} : {x.type} -> {_array(x.element, shape)}"
+        return self._made(text, x.element, shape)
+
+    def _constant(self, value: float, element: str, shape: Shape) -> Tile:
         if element.startswith("i"):
             written = str(int(value))
-        elif value in (float("inf"), float("-inf")):
+        elif math.isnan(value):
+            written = _NAN[element]
+        elif math.isinf(value):
             written = _INFINITIES[element][value < 0]
         else:
             written = f"{value:.9e}"
-        written = written if size is None else f"dense<{written}>"
-        return self._made(f"arith.constant {written} : {_vector(element, size)}", element, size)
+        written = f"dense<{written}>" if shape else written
+        return self._made(f"arith.constant {written} : {_array(element, shape)}", element, shape)
 
     def _cast(self, op: str, x: Tile, element: str) -> Tile:
-        text = f"{op} {x.name} : {x.type} to {_vector(element, x.size)}"
-        return self._made(text, element, x.size)
+        text = f"{op} {x.name} : {x.type} to {_array(element, x.shape)}"
+        return self._made(text, element, x.shape)
 
     def _pointers(self, ref: Ref, offsets: Tile) -> tuple[str, str]:
         element = ELEMENTS[ref.dtype]
         base, pointer = ref.name, f"!tt.ptr<{element}>"
-        if offsets.size is not None:
-            type = _pointer_type(element, offsets.size)
-            base = self._made(f"tt.splat {base} : {pointer} -> {type}", element, offsets.size).name
-        type = f"{_pointer_type(element, offsets.size)}, {offsets.type}"
-        return self._made(f"tt.addptr {base}, {offsets.name} : {type}", element, offsets.size).name, element
+        type = _pointer_type(element, offsets.shape)
+        if offsets.shape:
+            base = self._made(f"tt.splat {base} : {pointer} -> {type}", element, offsets.shape).name
+        text = f"tt.addptr {base}, {offsets.name} : {type}, {offsets.type}"
+        return self._made(text, element, offsets.shape).name, element
 
-    def _reduced(self, x: Tile, op: str) -> Tile:
+    def _reduced(self, x: Tile, op: str, axis: int) -> Tile:
         a, b, c = self._fresh(), self._fresh(), self._fresh()
         body = f"^bb0({a}: f32, {b}: f32): {c} = {op} {a}, {b} : f32 tt.reduce.return {c} : f32"
-        text = f'"tt.reduce"({x.name}) <{{axis = 0 : i32}}> ({{ {body} }}) : ({x.type}) -> f32'
-        return self._made(text, "f32", None)
+        shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+        type = f"({x.type}) -> {_array('f32', shape)}"
+        text = f'"tt.reduce"({x.name}) <{{axis = {axis} : i32}}> ({{ {body} }}) : {type}'
+        return self._made(text, "f32", shape)
 
-    def _made(self, text: str, element: str, size: int | None) -> Tile:
+    def _made(self, text: str, element: str, shape: Shape) -> Tile:
         name = self._fresh()
         self._line(f"{name} = {text}")
-        return Tile(self, name, element, size)
+        return Tile(self, name, element, shape)
 
     def _fresh(self) -> str:
         self.count += 1
@@ -243,12 +266,22 @@ _INFINITIES = {
 }  # fmt: skip
 
 
-def _vector(element: str, size: int | None) -> str:
-    return element if size is None else f"tensor<{size}x{element}>"
+_NAN = {"f32": "0x7FC00000", "bf16": "0x7FC0", "f16": "0x7E00"}
 
 
-def _pointer_type(element: str, size: int | None) -> str:
-    return f"!tt.ptr<{element}>" if size is None else f"tensor<{size}x!tt.ptr<{element}>>"
+def _array(element: str, shape: Shape) -> str:
+    return f"tensor<{'x'.join(map(str, shape))}x{element}>" if shape else element
+
+
+def _pointer_type(element: str, shape: Shape) -> str:
+    return _array(f"!tt.ptr<{element}>", shape)
+
+
+def _broadcast(x: Shape, y: Shape) -> Shape:
+    """The shape that both are stretched to: arrays are of one rank, or one is a number."""
+    if not x or not y:
+        return x or y
+    return tuple([max(a, b) for a, b in zip(x, y, strict=True)])
 
 
 def written(kernel: Callable[..., None], tensors: Sequence[DType], options: dict[str, Any]) -> str:

@@ -2,23 +2,26 @@
 
 XLA fuses nothing with such a call: a conversion before or after it, and the sum that a residual connection
 is, would be written out and read again. A kernel loads and stores narrow floats itself, a layer norm can add
-two operands, and its gradient can add to what it gives.
+two operands, and its gradient can add to what it gives. Attention over a cache can write the next row of the
+cache. `ops/row_fusing.py` does the same for products with one row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tenfold import flat
 from tenfold.base import dtypes
-from tenfold.flat.data_ops import BroadcastInDim, Constant, Reshape
+from tenfold.flat.data_ops import BroadcastInDim, Reshape
 from tenfold.flat.elementwise import Add, Convert
+from tenfold.flat.indexed import Scatter
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.narrow import HALVES, is_of_vectors
 from tenfold.flat.structured import CustomCall, DotGeneral, Reduce
+from tenfold.ops.cache_rows import is_zero, rows_written, run_of
+from tenfold.ops.row_attention import attend
+from tenfold.ops.row_fusing import product_unit
 from tenfold.ops.tile_kernels import (
     TARGET,
     column_sum,
@@ -27,77 +30,23 @@ from tenfold.ops.tile_kernels import (
     norm_gradient,
     pointwise_gradient,
 )
+from tenfold.ops.tile_units import Graph, Unit, rebuilt, unwidened
 
 WIDTHS = (dtypes.float32, *HALVES)  # of sums that a norm takes
 
 
-class Unit(NamedTuple):
-    """A call that takes the place of ops: what it needs, and which values its results stand for."""
-
-    inputs: tuple[Value, ...]
-    call: Callable[[Sequence[Value]], Sequence[Value]]
-    stands_for: tuple[tuple[int, Value], ...]  # a result, and a value of the program before
-
-
 def absorbed(function: Function) -> Function:
     """The same program, whose kernels have absorbed what they can."""
-    graph = _Graph(function)
+    graph = Graph(function)
     units: dict[Value, Unit] = {}
     for op in function.ops:
         if isinstance(op, CustomCall) and op.call_target_name.startswith(TARGET):
-            unit = _unit(op, graph)
+            unit: Unit | None = _unit(op, graph)
+        else:
+            unit = product_unit(op, graph) if isinstance(op, DotGeneral) else None
+        if unit is not None:
             units.update({value: unit for _, value in unit.stands_for})
-    return _rebuilt(function, units) if units else function
-
-
-class _Graph:
-    """Who uses a value, and what it depends on."""
-
-    def __init__(self, function: Function):
-        self.places = {op: i for i, op in enumerate(function.ops)}
-        self.results = set(function.results)
-        self.users: dict[Value, list[Op]] = {}
-        for op in function.ops:
-            for operand in op.operands:
-                self.users.setdefault(operand, []).append(op)
-        self.taken: set[Op] = set()  # sums that a call has absorbed
-
-    def depends(self, value: Value, op: Op) -> bool:
-        """Whether a value is computed from a result of the op."""
-        first, stack, seen = self.places[op], [value.op], set[Op]()
-        while stack:
-            each = stack.pop()
-            if each is op:
-                return True
-            if each is not None and each not in seen and self.places[each] > first:
-                seen.add(each)
-                stack += [operand.op for operand in each.operands]
-        return False
-
-    def column_sums(self, value: Value) -> list[Value]:
-        """The sums in float32 over all dimensions of a value but the last."""
-        found: list[Value] = []
-        for user in self.users.get(value, ()):
-            if isinstance(user, Convert | Reshape):
-                exact = user.result.dtype in (value.dtype, dtypes.float32)
-                if exact and user.result.shape[-1:] == value.shape[-1:]:
-                    found += self.column_sums(user.result)
-            elif isinstance(user, Reduce) and value.dtype is dtypes.float32:
-                columns = sorted(user.dimensions) == list(range(value.rank - 1))
-                found += user.results if columns and _adds_up(user) else ()
-        return found
-
-    def sums_of(self, conversions: Sequence[Convert]) -> list[Value]:
-        return [total for conversion in conversions for total in self.column_sums(conversion.result)]
-
-    def only(self, users: Sequence[Op], value: Value) -> bool:
-        """Whether nothing else uses a value."""
-        return value not in self.results and len(users) == len(self.users[value])
-
-    def narrowing(self, value: Value) -> list[Convert]:
-        """The conversions of a float32 value to half precision."""
-        found = [each for each in self.users.get(value, []) if isinstance(each, Convert)]
-        return [each for each in found if each.dtype in HALVES and each.dtype is found[0].dtype]
+    return rebuilt(function, units) if units else function
 
 
 class _Draft:
@@ -132,7 +81,7 @@ class _Draft:
         return Unit(tuple(self.inputs), call, (*self.stands_for, *sums))
 
 
-def _unit(op: CustomCall, graph: _Graph) -> Unit:
+def _unit(op: CustomCall, graph: Graph) -> Unit:
     draft = _Draft(op)
     name = op.call_target_name.partition("#")[2]
     if name == norm.__name__:
@@ -141,7 +90,9 @@ def _unit(op: CustomCall, graph: _Graph) -> Unit:
         _add_to_result(draft, op, graph)
     elif name == pointwise_gradient.__name__:
         _sum_columns(draft, op, graph)
-    draft.inputs = [_unwidened(operand) for operand in draft.inputs]
+    elif name == attend.__name__:
+        _take_writes(draft, op, graph)
+    draft.inputs = [unwidened(operand) for operand in draft.inputs]
     for i, result in enumerate(op.results):
         conversions = graph.narrowing(result)
         if conversions and draft.types[i] is result.type and graph.only(conversions, result):
@@ -153,9 +104,9 @@ def _unit(op: CustomCall, graph: _Graph) -> Unit:
     return draft.unit(op)
 
 
-def _take_sum(draft: _Draft, op: CustomCall, graph: _Graph) -> None:
+def _take_sum(draft: _Draft, op: CustomCall, graph: Graph) -> None:
     """Let a norm add up what it takes, if that is a sum of two tensors that lie in memory anyway."""
-    total = _unwidened(op.inputs[0]).op
+    total = unwidened(op.inputs[0]).op
     if not isinstance(total, Add) or total in graph.taken or total.result.dtype not in WIDTHS:
         return
     if any(graph.depends(operand, total) for operand in op.inputs[1:]):
@@ -195,7 +146,7 @@ def _biased(value: Value) -> list[Value] | None:
     return [product, bias.x] if along_columns else None
 
 
-def _add_to_result(draft: _Draft, op: CustomCall, graph: _Graph) -> None:
+def _add_to_result(draft: _Draft, op: CustomCall, graph: Graph) -> None:
     """Let the gradient of a norm add the other cotangent of what the norm took, and round the sum, too."""
     to_x = op.results[0]
     users = graph.users.get(to_x, [])
@@ -216,38 +167,78 @@ def _add_to_result(draft: _Draft, op: CustomCall, graph: _Graph) -> None:
         draft.options["narrow"] = True
         narrow = TensorType(conversions[0].dtype, to_x.shape)
         draft.add_result(narrow, [conversion.result for conversion in conversions])
-        draft.sums = graph.sums_of(conversions)
+        draft.sums = _sums_of(conversions, graph)
 
 
-def _sum_columns(draft: _Draft, op: CustomCall, graph: _Graph) -> None:
+def _sum_columns(draft: _Draft, op: CustomCall, graph: Graph) -> None:
     """Let the gradient of an elementwise function add up the columns of what it rounds."""
     conversions = graph.narrowing(op.results[0])
     if conversions and graph.only(conversions, op.results[0]):
-        draft.sums = graph.sums_of(conversions)
+        draft.sums = _sums_of(conversions, graph)
         if draft.sums:
             groups = -(-draft.options["rows"] // draft.options["each"])
             draft.options["sums"] = True
             draft.add_result(TensorType(dtypes.float32, (groups, draft.options["width"])), [])
 
 
+def _take_writes(draft: _Draft, op: CustomCall, graph: Graph) -> None:
+    """Let attention write the row of its keys, and that of its values, that the program writes before it."""
+    writes = []
+    for place, name in ((1, "key"), (2, "value")):
+        cache = unwidened(op.inputs[place])
+        write = cache.op
+        rows = rows_written(write) if isinstance(write, Scatter) and write not in graph.taken else None
+        if rows is None:
+            continue
+        assert isinstance(write, Scatter)
+        others = [operand for i, operand in enumerate(draft.inputs) if i != place]
+        if any(graph.depends(operand, write) for operand in others):
+            continue
+        graph.taken.add(write)
+        draft.inputs[place] = write.inputs[0]
+        writes.append((name, len(draft.inputs), rows.heads))
+        draft.inputs += [rows.numbers, write.updates[0]]
+        draft.add_result(cache.type, [cache])
+        draft.aliases = (*draft.aliases, (len(draft.types) - 1, place))
+    if writes:
+        draft.options["writes"] = tuple(writes)
+    starts = []
+    for place in (0, *[number + 1 for _, number, _ in writes]):
+        draft.inputs[place], start = run_of(unwidened(draft.inputs[place]))
+        if start:
+            starts.append((place, start))
+    if starts:
+        draft.options["starts"] = tuple(starts)
+
+
+def _column_sums(value: Value, graph: Graph) -> list[Value]:
+    """The sums in float32 over all dimensions of a value but the last."""
+    found: list[Value] = []
+    for user in graph.users.get(value, ()):
+        if isinstance(user, Convert | Reshape):
+            exact = user.result.dtype in (value.dtype, dtypes.float32)
+            if exact and user.result.shape[-1:] == value.shape[-1:]:
+                found += _column_sums(user.result, graph)
+        elif isinstance(user, Reduce) and value.dtype is dtypes.float32:
+            columns = sorted(user.dimensions) == list(range(value.rank - 1))
+            found += user.results if columns and _adds_up(user) else ()
+    return found
+
+
+def _sums_of(conversions: Sequence[Convert], graph: Graph) -> list[Value]:
+    return [total for conversion in conversions for total in _column_sums(conversion.result, graph)]
+
+
 def _adds_up(op: Reduce) -> bool:
     """Whether a reduction is a sum, from zero."""
-    start = op.inits[0].op
-    zero = isinstance(start, Constant) and not np.any(start.value)
+    zero = is_zero(op.inits[0])
     return len(op.inputs) == 1 and zero and [type(each) for each in op.body.ops] == [Add]
 
 
-def _unwidened(value: Value) -> Value:
-    op = value.op
-    if isinstance(op, Convert) and value.dtype is dtypes.float32 and op.x.dtype in HALVES:
-        return op.x
-    return value
-
-
-def _is_stored(value: Value, graph: _Graph) -> bool:
+def _is_stored(value: Value, graph: Graph) -> bool:
     """Whether a value lies in memory anyway: it is a product, or comes from one by a bias alone, or a kernel
     takes or gives it."""
-    value = _unwidened(value)
+    value = unwidened(value)
     op = value.op
     if op in graph.taken or isinstance(op, CustomCall | DotGeneral) or op is None:
         return True
@@ -265,7 +256,7 @@ def _is_stored(value: Value, graph: _Graph) -> bool:
     return False
 
 
-def _ends(value: Value, op: CustomCall, graph: _Graph) -> bool:
+def _ends(value: Value, op: CustomCall, graph: Graph) -> bool:
     """Whether a call is the last to read a value, whose memory it may write to."""
     if value.op is None or value in graph.results:
         return False
@@ -280,29 +271,3 @@ def _ends(value: Value, op: CustomCall, graph: _Graph) -> bool:
         elif not any(graph.depends(operand, reader) for operand in op.inputs):
             return False
     return True
-
-
-def _rebuilt(function: Function, units: dict[Value, Unit]) -> Function:
-    """The program with units in place of the ops that give their values, however those are ordered."""
-    values: dict[Value, Value] = {param: param for param in function.params}
-    stack = list(function.results)
-    while stack:
-        value = stack[-1]
-        if value in values:
-            stack.pop()
-            continue
-        unit = units.get(value)
-        op = value.op
-        assert op is not None
-        missing = [each for each in (unit.inputs if unit else op.operands) if each not in values]
-        if missing:
-            stack += missing
-            continue
-        stack.pop()
-        if unit is None:
-            copy = op.replace(values, None)
-            values.update(zip(op.results, copy.results, strict=True))
-        else:
-            results = unit.call([values[each] for each in unit.inputs])
-            values.update({stood: results[i] for i, stood in unit.stands_for})
-    return Function(function.params, [values[result] for result in function.results], function.name)

@@ -26,10 +26,20 @@ PAIR = 2  # of rows, which a program loads together
 GROUPS = 256  # of rows, whose columns are added up strip by strip
 SMALLEST = 1 << 20  # elements of an elementwise function's argument, below which XLA fuses it with others
 ROOT = math.sqrt(2 / math.pi)
+LOWEST = float(np.finfo(np.float32).min)
 
 
-def block_of(width: int) -> int:
-    return max(128, 1 << (width - 1).bit_length())
+KERNELS: dict[str, Any] = {}  # by name
+
+
+def kernel(function: Any) -> Any:
+    """Registers a kernel."""
+    KERNELS[function.__name__] = function
+    return function
+
+
+def block_of(width: int, least: int = 128) -> int:
+    return max(least, 1 << (width - 1).bit_length())
 
 
 def warps_of(block: int) -> int:
@@ -37,13 +47,20 @@ def warps_of(block: int) -> int:
 
 
 def call(
-    kernel: Any, inputs: Sequence[Value], results: Sequence[TensorType], grid: int, warps: int, **options: Any
+    function: Any,
+    inputs: Sequence[Value],
+    results: Sequence[TensorType],
+    grid: int,
+    warps: int,
+    /,
+    **options: Any,
 ) -> tuple[Value, ...]:
     config = (("grid", grid), ("warps", warps), *options.items())
     by_rows = [False] * (len(inputs) + len(results))
-    return flat.custom_call(f"{TARGET}#{kernel.__name__}", inputs, results, config, (), by_rows)
+    return flat.custom_call(f"{TARGET}#{function.__name__}", inputs, results, config, (), by_rows)
 
 
+@kernel
 def norm(k, x, weight, bias, *others, width, block, eps, residual=False, biased=False):
     """The layer norm of a row, its mean and its variance. With a `residual` the row is the sum of two, which
     is stored too; the second may be `biased`, by a vector that is added to it first."""
@@ -72,6 +89,7 @@ def norm(k, x, weight, bias, *others, width, block, eps, residual=False, biased=
     k.store(variance, row, spread)
 
 
+@kernel
 def norm_gradient(
     k, to_out, x, mean, variance, weight, *others,
     width, block, rows, each, eps, residual=False, narrow=False,
@@ -126,9 +144,6 @@ def norm_gradient(
         k.store(sums, columns + program * (3 * width) + part * width, total, inside)
 
 
-LOWEST = float(np.finfo(np.float32).min)
-
-
 def _strips(k, width, body, carry):
     """`carry = body(places, masks, *carry)` for all columns, several strips at a time."""
     columns = k.range(STRIP)
@@ -141,6 +156,7 @@ def _strips(k, width, body, carry):
     return k.loop(count, carry, turn)
 
 
+@kernel
 def likelihood(k, x, target, picked, largest, log_total, *, width):
     """log_softmax of a row at its target; the largest element, and the logarithm of the sum of exponentials
     above it. Every lane keeps a largest element and a sum of its own until the end."""
@@ -167,6 +183,7 @@ def likelihood(k, x, target, picked, largest, log_total, *, width):
     k.store(log_total, row, log)
 
 
+@kernel
 def likelihood_gradient(k, x, target, largest, log_total, flows, to_x, *, width):
     """The cotangent of a row that `likelihood` took."""
     row = k.program()
@@ -195,6 +212,7 @@ def _gelu(k, x):
 FUNCTIONS = {"gelu": _gelu}
 
 
+@kernel
 def pointwise(k, x, out, *, function, count):
     """An elementwise function."""
     first = k.program() * (STRIP * UNROLLED)
@@ -207,6 +225,7 @@ def pointwise(k, x, out, *, function, count):
         k.store(out, places, FUNCTIONS[function](k, argument)[0], mask)
 
 
+@kernel
 def pointwise_gradient(k, to_out, x, to_x, *others, function, width, rows, each, sums=False):
     """The cotangents of `each` rows of an elementwise function's argument, along one strip; with `sums` also
     what they add to the sums of the columns, as they are stored."""
@@ -233,12 +252,6 @@ def pointwise_gradient(k, to_out, x, to_x, *others, function, width, rows, each,
     (total,) = k.loop(each // UNROLLED, [k.full(0.0, STRIP)], body)
     if sums:
         k.store(others[0], columns + group * width, total, inside)
-
-
-KERNELS = {
-    kernel.__name__: kernel
-    for kernel in (norm, norm_gradient, likelihood, likelihood_gradient, pointwise, pointwise_gradient)
-}
 
 
 # The calls, which take and give float32; what surrounds them is absorbed later

@@ -23,6 +23,7 @@ from tenfold.flat.structured import Check
 from tenfold.trace.collect import Trace
 from tenfold.trace.gradient import NOTHING, Backward, GradientNode, backward_of
 from tenfold.trace.graph import Node
+from tenfold.trace.graph import Value as TraceValue
 from tenfold.trace.late import loose_key, open_numbers
 
 MOST = 50_000  # parts of all plans that are kept, of some hundred bytes each
@@ -214,7 +215,7 @@ class _ProgramBuilder:
             number: self.inputs[forward][i]
             for forward, numbers in zip(node.path, wiring.inputs, strict=True)
             for i, number in enumerate(numbers)
-            if number != NOTHING and forward.inputs[i].buffer is not None
+            if number != NOTHING and _is_result(forward.inputs[i])
         }
         types = [operand.type for operand in node.inputs]
         for number, place, type in zip(wiring.starts, cotangents, types, strict=True):
@@ -258,6 +259,11 @@ class _ProgramBuilder:
         place = self.slot()
         self.constants[place] = array
         return place
+
+
+def _is_result(value: TraceValue) -> bool:
+    """Whether a value is the computed result of the node that its gradient flows to."""
+    return value.buffer is not None and value.origin is not None and not value.origin.passes_by
 
 
 def _forward(node: Node, needed: Values) -> Plan:

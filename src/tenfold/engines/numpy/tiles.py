@@ -25,8 +25,14 @@ class Program:
     def range(self, size: int) -> Array:
         return np.arange(size, dtype=np.int32)
 
-    def full(self, value: float, size: int | None = None) -> Any:
-        return WIDE(value) if size is None else np.full(size, value, WIDE)
+    def full(self, value: float, *shape: int) -> Any:
+        return np.full(shape, value, WIDE) if shape else WIDE(value)
+
+    def column(self, x: Array) -> Array:
+        return x[:, None]
+
+    def row(self, x: Array) -> Array:
+        return x[None]
 
     def load(self, ref: Array, offsets: Any, mask: Any = None, other: float = 0.0) -> Any:
         if mask is None:
@@ -38,14 +44,14 @@ class Program:
         if mask is None:
             ref[offsets] = value
             return
-        value = np.broadcast_to(value, np.shape(offsets))
-        ref[offsets[mask]] = value[mask].astype(ref.dtype)
+        value, mask = (np.broadcast_to(each, np.shape(offsets)) for each in (value, mask))
+        ref[np.asarray(offsets)[mask]] = value[mask].astype(ref.dtype)
 
-    def sum(self, x: Array) -> Any:
-        return x.sum(dtype=WIDE)
+    def sum(self, x: Array, axis: int = 0) -> Any:
+        return x.sum(axis, WIDE)
 
-    def max(self, x: Array) -> Any:
-        return x.max()
+    def max(self, x: Array, axis: int = 0) -> Any:
+        return x.max(axis)
 
     def maximum(self, x: Any, y: Any) -> Any:
         return np.maximum(x, y)
@@ -96,6 +102,8 @@ def tile_call(op: Any) -> Kernel:
     def run(*inputs: Array) -> Any:
         results = [np.empty(each.numel, each.dtype.numpy) for each in types]
         refs = [np.ascontiguousarray(operand).reshape(-1) for operand in inputs]
+        for result, operand in op.aliases:
+            results[result][:] = refs[operand]
         with np.errstate(all="ignore"):
             for place in range(grid):
                 kernel(Program(place), *refs, *results, **options)

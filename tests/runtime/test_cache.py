@@ -215,6 +215,14 @@ def test_a_pipe_or_a_link_in_the_place_of_an_entry_is_refused_at_once(folder, tm
     assert not path.exists() and whole.exists()
 
 
+def test_an_entry_larger_than_the_cache_is_not_read(folder):
+    path = stored(folder)
+    os.truncate(path, 1 << 40)
+    with pytest.warns(CacheWarning, match="larger than the whole cache may be"):
+        assert cache.load("name") is None
+    assert not path.exists()
+
+
 def test_nothing_is_written_through_a_link(folder, tmp_path):
     precious = tmp_path / "precious"
     precious.write_text("mine")

@@ -10,7 +10,7 @@ import tenfold as tn
 from tenfold.base.errors import IndexOutOfRange, ShapeError
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.executables import counting_compiles
-from tests.test_open_programs import hostile, interpreted
+from tests.random_programs.open_sizes import hostile, interpreted
 
 RNG = np.random.default_rng(0)
 

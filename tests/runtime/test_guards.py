@@ -63,3 +63,15 @@ def test_attributes_of_modules_and_options_of_optimizers_are_named():
     model.eval()
     step(tn.ones(4, 3))
     assert "the attribute `training` of a Linear was True and is False" in step.guards()
+
+
+def test_an_argument_with_another_value_is_named():
+    scaled = tn.compile(lambda x, k=1, options=None: x * k)
+    for k in (2, 3):
+        scaled(tn.ones(2), k)
+    assert scaled.guards().endswith("because argument 1 was 2 and is 3")
+    for sizes in ([1, 2], [1, 5]):
+        scaled(tn.ones(2), options={"sizes": sizes})
+    assert scaled.guards().endswith("because argument `options`['sizes'][1] was 2 and is 5")
+    scaled(tn.ones(2), options={"sizes": [1]})
+    assert scaled.guards().endswith("because argument `options`['sizes'] was a list of 2 and is a list of 1")

@@ -9,7 +9,7 @@ import torch
 import tenfold as tn
 from tenfold.runtime import evaluate, lazy_sizes
 from tenfold.runtime.executables import counting_compiles
-from tests.test_open_programs import hostile
+from tests.random_programs.open_sizes import hostile
 
 pytestmark = pytest.mark.usefixtures("on_xla")
 RNG = np.random.default_rng(0)

@@ -65,6 +65,22 @@ def test_programs_that_run_once_leave_no_more_objects_than_the_caps_allow(monkey
     assert count(range(900, 1300)) - before < 400 * 4  # types are among them, of which 10,000 are kept
 
 
+def test_new_sizes_of_an_op_with_a_long_lowering_leave_few_functions(monkeypatch):
+    monkeypatch.setattr(Generations, "bound", 64)
+    monkeypatch.setattr(dispatch, "BOUND", 64)
+    monkeypatch.setattr(plans._plans, "bound", 4)
+
+    def functions(sizes: range) -> int:
+        for n in sizes:
+            tn.ones(n).cumsum(0).tolist()
+        gc.collect()
+        return sum(type(held) is ir.Function for held in gc.get_objects())
+
+    functions(range(1000, 1040))
+    before = functions(range(1040, 1080))
+    assert functions(range(1080, 1120)) - before < 20
+
+
 def test_a_module_outlives_the_context_that_was_replaced(monkeypatch):
     monkeypatch.setattr(stablehlo, "EMITTED", 1)
     exported = tn.export(lambda x: x + 1, (tn.ones(3),), dialect="stablehlo")

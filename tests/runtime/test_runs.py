@@ -228,3 +228,45 @@ def test_small_programs_need_no_jaxlib(import_blocked):
     environment = {"PATH": "/usr/bin", "PYTHONPATH": ":".join(sys.path)}
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert found.stdout.split() == ["12.0", "False"], found.stderr
+
+
+@pytest.fixture
+def deterministic():
+    tn.use_deterministic_algorithms(True)
+    yield
+    tn.use_deterministic_algorithms(False)
+
+
+def test_deterministic_programs_run_on_one_tier_at_every_size(deterministic):
+    """A result has the same bits whatever ran before it: nothing is open, and nothing runs on tier 0."""
+    alone = steps(tn.linspace(0, 1, 25)).sum().item()
+    executables._executables.clear()
+    for size in (20, 31, 18, 29, 25):
+        last = steps(tn.linspace(0, 1, size)).sum().item()
+    assert last == alone
+    assert not any(family.programs for family in lazy_sizes._families.values())
+    assert {record.reason for record, _ in runs.records()} == {
+        "use_deterministic_algorithms keeps to one tier"
+    }
+
+
+def test_deterministic_compiled_functions_open_no_sizes(deterministic):
+    function = tn.compile(lambda x: steps(x).sum())
+    alone = tn.compile(lambda x: steps(x).sum())(tn.linspace(0, 1, 25)).item()
+    for size in (20, 31, 25):
+        last = function(tn.linspace(0, 1, size)).item()
+    assert last == alone
+    assert "any size" not in function.guards()
+
+
+def test_programs_that_were_compiled_before_are_compiled_anew_when_results_must_be_deterministic():
+    function = tn.compile(lambda x: steps(x).sum())
+    x = tn.ones(9).eval()
+    function(x)
+    with counting_compiles() as compiles:
+        tn.use_deterministic_algorithms(True)
+        try:
+            function(x)
+        finally:
+            tn.use_deterministic_algorithms(False)
+    assert compiles == 1

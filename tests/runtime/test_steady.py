@@ -7,7 +7,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import nn
-from tenfold.runtime import steady
+from tenfold.runtime import executables, steady
 
 CACHE = (2, 4, 256, 16)
 
@@ -85,6 +85,44 @@ def test_a_token_may_be_fed_back_and_the_cache_is_written_in_place():
         tokens.append(token)
     assert [each.item() for each in tokens] == [2, 4, 8, 16, 32, 64]
     assert model.cache[0, 0, :7, 0].tolist() == [1, 2, 4, 8, 16, 32, 0]
+
+
+def test_a_loop_that_passes_on_what_it_was_given_copies_nothing(monkeypatch):
+    step = tn.compile(lambda x, y: (x + y, y * 1), mode="reduce-overhead")
+    x, y = tn.zeros(3).eval(), tn.ones(3).eval()
+    kept = []
+    for i in range(40):
+        x, y = step(x, y)
+        if i == 20:
+            kept.append(x)  # from now on its memory is not used again
+        if i == 30:
+            found = executable(step)
+            assert 0 < len(found._bound) <= steady.GRAPHS
+            monkeypatch.setattr(found, "_copying", None)
+    assert x.tolist() == [40.0] * 3 and kept[0].tolist() == [21.0] * 3
+
+
+def test_nothing_is_kept_of_calls_without_small_results():
+    state = tn.zeros(600, 600)
+
+    def update():
+        state.add_(1.0)
+
+    step = tn.compile(update, mode="reduce-overhead")
+    for _ in range(12):
+        step()
+    assert executable(step)._given == [] and state[0, 0].item() == 12
+
+
+def test_a_program_from_disk_serves_a_loop_too(monkeypatch, tmp_path):
+    monkeypatch.setenv("TENFOLD_CACHE_DIR", str(tmp_path))
+    for _ in range(2):  # the second time from disk
+        step = tn.compile(lambda x: x * 3 + 1, mode="reduce-overhead")
+        x = tn.zeros(3).eval()
+        for _ in range(8):
+            x = step(x)
+        assert x.tolist() == [3280.0] * 3
+        executables.forget("cpu")
 
 
 def test_a_check_that_fails_raises_and_leaves_the_state():

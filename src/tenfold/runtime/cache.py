@@ -140,6 +140,8 @@ def _read(place: int, name: str) -> bytes:
             raise _NotOurs("it is no regular file")
         if why is not None:
             raise _NotOurs(why)
+        if found.st_size > max(_bound(), DEFAULT_BYTES):
+            raise _NotOurs("it is larger than the whole cache may be")
         return file.read()
 
 

@@ -52,9 +52,8 @@ class Loaded:
     def __init__(
         self, device: Device, executable: xla.Executable | Steady, checks: Sequence[Check], donated: bool
     ):
-        self.executable: Any
         self.device = device
-        self.executable = executable
+        self.executable: Any = executable  # or one that was compiled in haste: see `haste.py`
         self.checks = tuple(checks)
         self.donated = donated
 

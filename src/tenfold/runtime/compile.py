@@ -18,6 +18,7 @@ from tenfold.runtime import evaluate, executables
 from tenfold.runtime.calls import shares_memory
 from tenfold.runtime.counting import Room
 from tenfold.runtime.guards import Owners
+from tenfold.runtime.haste import Hasty
 from tenfold.runtime.opened import OpenSpecialization, specialize, specialized, why
 from tenfold.runtime.recordings import Recorder, UnknownSizes
 from tenfold.runtime.sizes import OpenPrograms
@@ -73,6 +74,7 @@ def compiled(
 
     call.programs = programs  # type: ignore[attr-defined]
     call.guards = programs.guards  # type: ignore[attr-defined]
+    call._repr_html_ = programs.html  # type: ignore[attr-defined]
     programs.call = call
     return call
 
@@ -123,9 +125,12 @@ class Signature(NamedTuple):
     def difference(self, other: Signature) -> str:
         """How another signature differs from this one, in the user's words."""
         if self.structure != other.structure:
-            return (
-                "an argument that is no tensor has another value, or the arguments are nested in another way"
-            )
+            path, before, now = tree.difference(self.structure, other.structure)
+            if len(path) < 2:  # the arguments by place, or those by name, as a whole
+                return "it was called with another number of arguments, or with other names"
+            by_name, argument, *inside = path
+            place = "".join([f"[{part!r}]" for part in inside])
+            return f"argument {f'`{argument}`' if by_name else argument}{place} was {before} and is {now}"
         for i, (mine, theirs) in enumerate(zip(self.types, other.types, strict=False)):
             if mine != theirs:
                 before, now = (f"{type} on {device}" for type, device in (mine, theirs))
@@ -310,6 +315,11 @@ class Programs:
             not isinstance(variant, OpenSpecialization) for variants in several for variant in variants
         )
 
+    @property
+    def open_count(self) -> int:
+        """How many programs there are for open sizes."""
+        return 0 if self._open is None else len(self._open.specializations())
+
     def containers(self) -> list[Any]:
         """What its programs look into at each call, besides their arguments."""
         several = [variant for variants in self._recorded.values() for variant in variants]
@@ -335,6 +345,16 @@ class Programs:
         if self.recompiled:
             lines.append(f"last recompiled because {self.recompiled}")
         return "\n".join(lines) or "not called yet"
+
+    def html(self) -> str:
+        """What a notebook shows of the compiled function: its programs, and what they depend on, folded."""
+        from tenfold.base.notebooks import program_html
+
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        counts = [f"{self.count} program{'' if self.count == 1 else 's'}"]
+        counts += [f"{self.open_count} for open sizes"] if self.open_count else []
+        again = [f"last recompiled because {self.recompiled}"] if self.recompiled else []
+        return program_html(" · ".join([f"compiled {name}", *counts, *again]), self.guards())
 
     def _record_until_it_fits(
         self,
@@ -372,9 +392,9 @@ class Programs:
     def _shorten(self, recorded: Specialization, args: tuple, kwargs: dict[str, Any]) -> None:
         """Let calls like this one go the short way, if they need no more than to start the program."""
         self.short = None
-        if recorded.plan.device.mesh is not None:
-            return  # the executable depends on how the arguments are sharded
         loaded = recorded.loaded
+        if loaded is not None and isinstance(loaded.executable, Hasty):
+            return  # another executable comes soon
         distinct = len({id(arg) for arg in args}) == len(args)
         if not kwargs and distinct and all(isinstance(arg, self._tensor) for arg in args):
             values = [arg.current() for arg in args]
@@ -383,6 +403,8 @@ class Programs:
                     self.recent.clear()
                 key = tuple([of for value in values for of in (value.type, value.device)])
                 self.recent[key] = (recorded, _settings())
+        if recorded.plan.device.mesh is not None:
+            return  # the executable depends on how the arguments are sharded
         if not (recorded.plain and args and not kwargs and loaded is not None and not loaded.checks):
             return
         executable = loaded.executable
@@ -412,19 +434,20 @@ def _settings() -> tuple[Any, ...]:
 
 
 def set_deterministic(wanted: bool) -> None:
-    """Whether programs on GPUs give the same bits whenever they run, also those of compiled functions."""
+    """Whether programs give the same bits whenever they run, also those of compiled functions."""
     if xla.set_deterministic(wanted):
-        _forget_gpu_programs()
+        _forget_programs("cuda")
+        _forget_programs("cpu")
 
 
 def set_exact(what: str, wanted: bool) -> None:
     """Whether GPUs keep all bits of float32 factors, in stablehlo.PRODUCTS or stablehlo.CONVOLUTIONS."""
     if xla.set_exact(what, wanted):
-        _forget_gpu_programs()
+        _forget_programs("cuda")
 
 
-def _forget_gpu_programs() -> None:
-    executables.forget("cuda")
+def _forget_programs(platform: str) -> None:
+    executables.forget(platform)
     for each in list(_everyone):
         each.short = None
         each.recent.clear()

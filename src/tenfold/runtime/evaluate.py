@@ -22,6 +22,7 @@ from tenfold.base.errors import (
     TraceError,
     UnsupportedError,
 )
+from tenfold.base.meshes import Sharding
 from tenfold.base.owners import NAMED, PASSED, count
 from tenfold.base.source import capture
 from tenfold.engines import sharded, xla
@@ -154,9 +155,7 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | No
         elif device.mesh is None:
             loaded, buffers, donated = _prepared(program, device, donated)
         else:
-            loaded, buffers = _partitioned(
-                program, device, donated, _overwritten(program, given, replaced or {})
-            )
+            loaded, buffers = _partitioned(program, device, donated, given, replaced or {})
         results, failure = loaded(buffers, held_results)
         if isinstance(place, Found):
             results = place.program.cut(results, place.sizes)
@@ -274,22 +273,30 @@ def _padded(program: Trace, device: Device, found: Found) -> tuple[Loaded, list[
     return opened.loaded, [*buffers, *opened.scalars(found.sizes, device)], donated
 
 
-def _overwritten(program: Trace, given: Sequence[Value], replaced: dict[Value, Value]) -> dict[int, int]:
-    """Results that replace what a tensor held, and which leaf that is: a write keeps the sharding."""
-    results = {each: i for i, each in enumerate(given)}
-    return {
-        results[replaced[leaf]]: place
-        for place, leaf in enumerate(program.leaves)
-        if leaf in replaced and replaced[leaf] in results and leaf.type.shape == replaced[leaf].type.shape
-    }
+def _overwritten(
+    given: Sequence[Value], replaced: dict[Value, Value], known: dict[Value, Sharding], device: Any
+) -> dict[int, Sharding]:
+    """How results lie that replace what a tensor held, whether or not the program reads that: a write keeps
+    the sharding."""
+    results = {value: i for i, value in enumerate(given)}
+    kept: dict[int, Sharding] = {}
+    for before, value in replaced.items():
+        placed = known.get(before) or sharded.sharding_if_any(before.buffer)
+        if placed is None or value not in results:
+            continue
+        if placed.mesh == device.mesh and before.type.shape == value.type.shape:
+            kept[results[value]] = placed
+    return kept
 
 
 def _partitioned(
-    program: Trace, device: Any, donated: Donations, kept: dict[int, int]
+    program: Trace, device: Any, donated: Donations, given: Sequence[Value], replaced: dict[Value, Value]
 ) -> tuple[Loaded, list[Any]]:
     """What runs a program over a mesh, and on what."""
     buffers = [buffer_of(leaf, device) for leaf in program.leaves]
-    place = sharded.place_of(device, program, [sharded.sharding_of(buffer) for buffer in buffers], kept)
+    shardings = sharded.shardings_of(buffers)
+    known = dict(zip(program.leaves, shardings, strict=True))
+    place = sharded.place_of(device, program, shardings, _overwritten(given, replaced, known, device))
     loaded = executables.build(program, place, donated)
     if donated:
         _lend(program, donated, buffers)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,18 +21,23 @@ from tenfold.base.garbage import uncollected
 from tenfold.base.heap import give_back
 from tenfold.base.meshes import Partitioned
 from tenfold.engines import xla
+from tenfold.flat.fusions import is_plain
 from tenfold.flat.ir import Function, TensorType
 from tenfold.flat.narrow import narrowed
 from tenfold.flat.quotients import rounded_once
 from tenfold.flat.reducing import summed_wide
+from tenfold.flat.regions import everywhere
+from tenfold.flat.sharding import unconstrained
 from tenfold.flat.structured import Check
 from tenfold.flat.windows import Convolution
 from tenfold.mlir import stablehlo
 from tenfold.ops.cusolver import on_cuda
+from tenfold.ops.loop_matrices import transposed_before_loops
 from tenfold.ops.tile_absorbing import absorbed
-from tenfold.runtime import cache
+from tenfold.runtime import cache, tiers
 from tenfold.runtime.background import background
 from tenfold.runtime.checks import VERDICT, Donations, Loaded, guarded
+from tenfold.runtime.haste import Hasty
 from tenfold.runtime.packing import Packing
 from tenfold.runtime.steady import PLATFORMS, Rooms, Steady
 from tenfold.trace import late
@@ -177,17 +183,45 @@ def _loaded(
             told = any(isinstance(op, Check) for op in function.ops)
             rooms = Rooms(function, donated, TensorType(VERDICT, ()) if told else None)
             module = stablehlo.emit(rooms.function, rooms.donated, layout, xla.exact(device))
-            return Loaded(device, Steady(_compiled(module, device), rooms, device), checks, bool(donated))
+            executable = _compiled(module, device)
+            again = functools.partial(_copy, executable, module, device)
+            return Loaded(device, Steady(executable, rooms, device, again), checks, bool(donated))
         module = stablehlo.emit(function, donated, layout, xla.exact(device))
+    work = tiers.work_of(function)
+    if tiers.compiles_in_haste(work, device, xla.is_deterministic()) and is_plain(function):
+        return _loaded_in_haste(module, device, checks, bool(donated))
     return Loaded(device, _compiled(module, device), checks, bool(donated))
+
+
+def _loaded_in_haste(module: stablehlo.Module, device: Device, checks: list[Check], donated: bool) -> Loaded:
+    """An executable without optimisations, unless the optimised one is on disk. It is replaced by that one
+    after it has run for a while."""
+    xla.provide(module, device)
+    stored = _stored(module, device)
+    if stored is not None:
+        return Loaded(device, stored, checks, donated)
+    start = time.perf_counter()
+    with log.timed("compile", f"for {device}, not optimised"), progress.compiling():
+        executable = xla.compile(module, device, optimised=False)
+    seconds = time.perf_counter() - start
+    _count_compile()
+    loaded = Loaded(device, executable, checks, donated)
+    loaded.executable = Hasty(executable, loaded, lambda: _optimised(module, device), seconds)
+    return loaded
 
 
 def _prepared(function: Function, device: Device) -> Function:
     if device.mesh is not None:
         function = summed_wide(function)
+    is_alone = device.mesh is None or device.mesh.size == 1
+    if device.mesh is not None and is_alone:
+        function = unconstrained(function)
     if device.type == "cuda":
-        return absorbed(narrowed(on_cuda(function)))
-    if device.mesh is None and any(isinstance(op, Convolution) for op in function.ops):
+        if not is_alone:  # XLA's partitioner knows nothing of kernels of our own
+            return everywhere(function, lambda part: narrowed(on_cuda(part)), "cuda")
+        function = transposed_before_loops(function, "triton")
+        return everywhere(function, lambda part: absorbed(narrowed(on_cuda(part))), "triton")
+    if is_alone and any(isinstance(op, Convolution) for op in function.ops):
         from tenfold.engines.onednn.convolutions import by_onednn
 
         function = by_onednn(function)
@@ -196,38 +230,72 @@ def _prepared(function: Function, device: Device) -> Function:
 
 def compile_apart(function: Function, device: Device) -> xla.Executable:
     """What XLA makes of a function, which nothing remembers: its ops may have places of their own."""
+    layout = device if isinstance(device, Partitioned) else None
     with _emitting, uncollected():
-        module = stablehlo.emit(guarded(_prepared(function, device), (), device)[0], exact=xla.exact(device))
+        function, _ = guarded(_prepared(function, device), (), device)
+        module = stablehlo.emit(function, (), layout, xla.exact(device))
     return xla.compile(module, device)
 
 
+def _copy(executable: xla.Executable, module: stablehlo.Module, device: Device) -> xla.Executable:
+    """The same executable once more. XLA cannot run a copy of one that was itself read from a copy."""
+    if cache.folder() is not None:
+        return _stored(module, device) or xla.compile(module, device)
+    return xla.deserialize(xla.serialize(executable), module, device)
+
+
 def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
-    global _compiles
+    """The executable of a module: the one on disk, or compiled now."""
     xla.provide(module, device)
     if isinstance(device, Partitioned) and not device.mesh.own:
         return xla.compile(module, device)  # where other processes wait for this one to do so
-    name = cache.key(module.text(whole=True), xla.fingerprint(module, device))
-    stored = cache.load(name)
+    stored = _stored(module, device)
     if stored is not None:
-        try:
-            with log.timed("cache", f"loaded {name[:12]}, {len(stored):,} bytes"):
-                return xla.deserialize(stored, module, device)
-        except TenfoldError as error:
-            cache.discard(name, f"XLA cannot load it ({error})")
-    elif cache.folder() is not None:
-        log.write("cache", f"no program {name[:12]} on disk")
+        return stored
+    executable = _optimised(module, device)
+    _count_compile()
+    return executable
+
+
+def _stored(module: stablehlo.Module, device: Device) -> xla.Executable | None:
+    """The executable of a module that is on disk."""
+    name = _name(module, device)
+    stored = cache.load(name)
+    if stored is None:
+        if cache.folder() is not None:
+            log.write("cache", f"no program {name[:12]} on disk")
+        return None
+    try:
+        with log.timed("cache", f"loaded {name[:12]}, {len(stored):,} bytes"):
+            return xla.deserialize(stored, module, device)
+    except TenfoldError as error:
+        cache.discard(name, f"XLA cannot load it ({error})")
+        return None
+
+
+def _optimised(module: stablehlo.Module, device: Device) -> xla.Executable:
+    """The executable of a module, compiled now with all optimisations, and kept on disk."""
+    name = _name(module, device)
     with log.timed("compile", f"{name[:12]} for {device}"), progress.compiling():
         executable = xla.compile(module, device)
-    with _counting:
-        _compiles += 1
-        if _compiles % 8 == 0:
-            _relieve()
     if cache.folder() is not None:
         try:
             cache.store(name, xla.serialize(executable))
         except EngineError as error:
             cache.warn(f"a program cannot be stored: {error.message}")
     return executable
+
+
+def _name(module: stablehlo.Module, device: Device) -> str:
+    return cache.key(module.text(whole=True), xla.fingerprint(module, device))
+
+
+def _count_compile() -> None:
+    global _compiles
+    with _counting:
+        _compiles += 1
+        if _compiles % 8 == 0:
+            _relieve()
 
 
 def _recent(programs: dict[Any, Any], key: Any) -> Any:

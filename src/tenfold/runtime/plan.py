@@ -10,9 +10,10 @@ import numpy as np
 
 from tenfold.base.devices import Device
 from tenfold.base.errors import TraceError
+from tenfold.base.meshes import Sharding
 from tenfold.base.owners import NAMED, count
 from tenfold.base.source import capture
-from tenfold.engines import xla
+from tenfold.engines import sharded, xla
 from tenfold.flat.ir import TensorType
 from tenfold.runtime import evaluate
 from tenfold.runtime.dependencies import Found
@@ -34,24 +35,29 @@ class Again(NamedTuple):
 
 class Cleared:
     """A gradient that a function throws away, which lends its memory to the one made in its place. One that
-    somebody else may still look at does not; then, as where there is none, there is other memory."""
+    somebody else may still look at does not; then, as where there is none, there is other memory. On a mesh
+    it has a sharding: that of its leaf."""
 
-    __slots__ = ("_device", "_type", "origin")
+    __slots__ = ("_device", "_sharding", "_type", "origin")
 
-    def __init__(self, origin: Origin, type: TensorType, device: Device):
+    def __init__(self, origin: Origin, type: TensorType, device: Device, sharding: Sharding | None):
         self.origin = origin
         self._type = type
         self._device = device
+        self._sharding = sharding
 
     def current(self) -> Value:
         gradient = self.origin.collected
         if gradient is not None and gradient._alias is None and count(gradient) <= NAMED + 1:
             value = gradient._value
             known = value.type is self._type and value.device is self._device and value.origin is None
-            if known and value.buffer is not None and type(value.buffer) not in (np.ndarray, Pending):
+            fits = known and value.buffer is not None and type(value.buffer) not in (np.ndarray, Pending)
+            if fits and (self._sharding is None or sharded.sharding_of(value.buffer) is self._sharding):
                 return value
         zeros = np.zeros(self._type.shape, self._type.dtype.numpy)
-        return Value(self._type, self._device, None, 0, xla.put(zeros, self._device))
+        sharding = self._sharding
+        buffer = xla.put(zeros, self._device) if sharding is None else sharded.put(zeros, sharding)
+        return Value(self._type, self._device, None, 0, buffer)
 
 
 class Input(NamedTuple):
@@ -256,17 +262,24 @@ def _cleared_gradients(recording: Recording, inputs: list[Any]) -> list[tuple[in
     """Gradients that the function clears and makes anew lend their memory: further inputs, each with the
     result that replaces it."""
     trace, made = recording.trace, recording.gradients.made
-    if trace.device.mesh is not None:
-        return []  # how such a gradient is sharded is known once the program is compiled
     replaced = []
     first = len(trace.outputs) - len(made) - len(recording.counts)
     for i, owner in enumerate(made, first):
         type = trace.type_of(*trace.outputs[i])
         if owner in recording.recorder.cleared and evaluate.donatable(type, type):
+            sharding = _sharding_of_leaf(owner)
+            if sharding is None and trace.device.mesh is not None:
+                continue
             replaced.append((len(inputs), i))
-            inputs.append(Cleared(owner, type, trace.device))
+            inputs.append(Cleared(owner, type, trace.device, sharding))
             trace.leaves.append(Value(type, trace.device))
     return replaced
+
+
+def _sharding_of_leaf(owner: Any) -> Sharding | None:
+    """How the leaf is sharded whose gradients are collected there, where that is known."""
+    leaf = owner.leaf() if isinstance(owner, Origin) and owner.leaf is not None else None
+    return None if leaf is None else sharded.sharding_if_any(leaf._value.buffer)
 
 
 def _returned(recording: Recording, arguments: dict[int, int]) -> list[int | Holder | Again | None]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.base.warning import warn
+from tenfold.engines import xla
 from tenfold.runtime.guards import Owners
 from tenfold.runtime.opened import OpenSpecialization, open_specialization, why
 from tenfold.runtime.ranges import BOTTOM, OPEN, Mark, Range, bucket
@@ -73,7 +74,8 @@ class OpenPrograms:
         new = family is None
         if family is None:
             family = self.families[key] = Family(shapes)
-        if new and not self.every and not any(marks):
+        # Where bits must be the same whenever it runs, sizes do not open because others came before.
+        if (new or xla.is_deterministic()) and not self.every and not any(marks):
             return None
         if len(family.refused) >= MAX_REFUSALS:
             return None

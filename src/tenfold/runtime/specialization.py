@@ -101,7 +101,7 @@ class Specialization:
                 return f"{name} is bound to other tensors than it was"
         for owner, gradient in self.plan.gradients.expected:
             if (origin_of(owner, arguments).collected is None) != (gradient is None):
-                return "a gradient is there that was not, or no longer there"
+                return "a tensor got a gradient that it did not have, or lost the one it had"
         return "a tensor that it reads from outside has another type or other memory"
 
     def fits(self, arguments: Sequence[Any]) -> list[Value] | None:
@@ -243,10 +243,10 @@ class Specialization:
 
     def _load_partitioned(self, buffers: list[Any]) -> Loaded:
         """The executable for arguments that are sharded as these are. What is written keeps its sharding."""
-        plan, shardings = self.plan, [sharded.sharding_of(buffer) for buffer in buffers]
+        plan, shardings = self.plan, sharded.shardings_of(buffers)
         if self.loaded is None or shardings != self.shardings:
             kept = {
-                result: place
+                result: shardings[place]
                 for place, result in plan.replaced
                 if plan.types[place] is plan.result_types[result]
             }
@@ -335,7 +335,7 @@ class Specialization:
             elif kind == "written":
                 target.replace(value)
             elif kind == "argument":
-                arguments[target].assign(value)
+                _assign(arguments[target], value)
             elif kind == "gradient":
                 origin_of(target, arguments).collected = wrap(value)
         for owner in self.plan.gradients.cleared:
@@ -362,3 +362,14 @@ class Specialization:
 def origin_of(owner: Any, arguments: Sequence[Any]) -> Origin:
     """Where the gradients of a leaf are collected: itself, or that of an argument by its place."""
     return arguments[owner]._leaf if type(owner) is int else owner
+
+
+def _assign(tensor: Any, value: Value) -> None:
+    """Write to an argument. A leaf that requires gradients was written where autograd does not look, or the
+    recording would have been refused."""
+    followed = context.grad_enabled
+    context.grad_enabled = followed and tensor.collector is None
+    try:
+        tensor.assign(value)
+    finally:
+        context.grad_enabled = followed

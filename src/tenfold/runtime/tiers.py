@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError
 from tenfold.flat import elementwise as e
 from tenfold.flat import indexed, structured, windows
@@ -30,6 +31,8 @@ COMPILE, COMPILE_OP = 45e-3, 1.5e-3  # for XLA: a program, and each of its ops
 ROUNDS = 100  # that a loop is taken to make: its condition is not known
 SMALL = 6e-5  # what it costs to find an executable and to call it
 PATIENCE = 0.05  # of the time to compile a program that tier 0 may spend on it first
+LONG = 0.25  # seconds of compiling that a program's first result need not wait for
+WORTH = 0.25  # of the time to compile a program without optimisations that it may run before it is optimised
 
 
 class Tier(enum.Enum):
@@ -88,6 +91,15 @@ def decide(
     return Decision(Tier.BACKGROUND, "it is seen again and again")
 
 
+def compiles_in_haste(work: Work, device: Device, pinned: bool) -> bool:
+    """Whether XLA compiles a program without optimisations first, to optimise it while that runs. That takes
+    a fifth of the time, and the program up to four times as long: it pays unless one run takes long, too.
+    Libraries compute products and convolutions either way, so what counts is the memory that is moved."""
+    if device.type != "cpu" or device.mesh is not None or pinned or setting():
+        return False
+    return work.compile_seconds > LONG and work.bytes * BYTE < work.compile_seconds / 2
+
+
 @functools.cache
 def setting() -> str:
     """What TENFOLD_TIER forces, as it was at the first use: "numpy", "xla", or "" for neither."""
@@ -99,7 +111,6 @@ def setting() -> str:
     return found
 
 
-@functools.lru_cache(maxsize=4096)
 def work_of(function: Function) -> Work:
     """The work of a function, from the types of its values."""
     return total(function.ops)

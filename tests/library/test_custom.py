@@ -151,6 +151,18 @@ def test_a_gradient_without_a_fake_says_what_is_missing():
         lonely(tn.ones(2))
 
 
+def test_a_fake_and_a_gradient_are_registered_by_the_name_of_the_op():
+    @tn.library.custom_op("mylib::tripled", mutates_args=())
+    def tripled(x: np.ndarray) -> np.ndarray:
+        return x * 3
+
+    tn.library.register_fake("mylib::tripled", lambda x: tn.empty_like(x))
+    tn.library.register_autograd("mylib::tripled", lambda ctx, gradient: gradient * 3)
+    x = tn.ones(2, requires_grad=True)
+    tripled(x).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
 def test_what_a_kernel_raises_is_told_with_its_line():
     @tn.library.custom_op("mylib::broken", mutates_args=())
     def broken(x: np.ndarray) -> np.ndarray:

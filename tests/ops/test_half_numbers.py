@@ -1,7 +1,8 @@
-"""Products and quotients of half-precision tensors and Python numbers, which are not rounded beforehand."""
+"""Half-precision tensors beside numbers: which of them PyTorch rounds to their dtype beforehand."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -26,3 +27,54 @@ def test_the_number_keeps_its_precision(name, dtype, number):
 
     for ours, theirs in zip(run(tn), run(torch), strict=True):
         assert str(ours) == str(theirs)
+
+
+BESIDE_TENSORS = {
+    "product": lambda L, x, y, number: x * number,
+    "quotient": lambda L, x, y, number: x / number,
+    "rounded down": lambda L, x, y, number: x // number,
+    "cut": lambda L, x, y, number: L.div(x, number, rounding_mode="trunc"),
+    "remainder": lambda L, x, y, number: x % number,
+    "fmod": lambda L, x, y, number: L.fmod(x, number),
+    "sum": lambda L, x, y, number: x + number,
+    "difference": lambda L, x, y, number: number - x,
+    "power": lambda L, x, y, number: abs(number) ** (x / 64),
+    "logarithm": lambda L, x, y, number: L.xlogy(x, abs(number)),
+    "quotients rounded down": lambda L, x, y, number: x // y,
+    "quotients cut": lambda L, x, y, number: L.div(x, y, rounding_mode="trunc"),
+}
+ROUNDED_OTHERWISE = ("power", "logarithm")  # in the last place: PyTorch rounds parts of them, too
+SCALED = {
+    "scaled sum": lambda L, x, y, number: L.add(x, y, alpha=number),
+    "scaled difference": lambda L, x, y, number: L.sub(x, y, alpha=number),
+    "scaled number": lambda L, x, y, number: L.add(x, 0.7003, alpha=number),
+    "from a number": lambda L, x, y, number: L.rsub(x, 0.7003, alpha=number),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", [*BESIDE_TENSORS, *SCALED])
+def test_each_number_is_rounded_where_pytorch_rounds_it(name, dtype):
+    """The second number of a call is a parameter of the program that ran with the first."""
+    arrays = np.random.default_rng(0).normal(0, 100, (2, 4096)).astype(np.float32)
+
+    def run(L, number):
+        x, y = (L.tensor(array).to(getattr(L, dtype)) for array in arrays)
+        numbers = [number] if name in SCALED else [number, L.tensor(number), L.tensor(257)]
+        return [{**BESIDE_TENSORS, **SCALED}[name](L, x, y, each).float().numpy() for each in numbers]
+
+    for number in (1.003, -0.1):
+        for ours, theirs in zip(run(tn, number), run(torch, number), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=2**-7 if name in ROUNDED_OTHERWISE else 0)
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
+def test_an_integer_divisor_that_wraps_around_to_zero_is_refused(name):
+    divide = getattr(tn, name)
+    for dtype, divisor in ((tn.int32, -(2**63)), (tn.int32, 2**40), (tn.int8, 256), (tn.int64, 0)):
+        with pytest.raises(tn.errors.DivisionByZero, match="an integer cannot be divided by zero"):
+            divide(tn.tensor([1, -7], dtype=dtype), divisor)
+        assert divide(tn.zeros(0, 3, dtype=dtype), divisor).shape == (0, 3)
+    assert divide(tn.tensor([100], dtype=tn.int8), 300).tolist() == [
+        getattr(torch, name)(torch.tensor([100], dtype=torch.int8), 300).item()
+    ]

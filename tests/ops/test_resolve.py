@@ -462,7 +462,7 @@ def test_a_cached_choice_is_not_used_for_lists_of_other_things():
         ("transpose", (x, zero, 1), {}, "dim0", zero),
         ("full", ((2,), half), {}, "fill_value", half),
         ("full", ((2,), np.float32(0.5)), {}, "fill_value", 0.5),
-        ("full", ((2,), np.bool_(True)), {}, "fill_value", True),
+        ("full", ((2,), np.bool_(True)), {}, "fill_value", 1.0),
         ("full", ((2,), np.complex64(1j)), {}, "fill_value", 1j),
         ("dropout", (x, 1, np.bool_(False)), {}, "p", 1.0),
         ("dropout", (x, 1, np.bool_(False)), {}, "train", False),
@@ -705,3 +705,53 @@ def parameters_of(schema, method):
         if name not in OPTIONS and not (method and argument.name == "self"):
             pairs.add((SPOKEN.get(text, text), name))
     return frozenset(pairs)
+
+
+OLDER = {  # calls from before PyTorch 1.5
+    "add": "x, 2, x",
+    "sub": "x, 2, x",
+    "addcmul": "x, 2, x, x",
+    "addcdiv": "x, 2, x, x",
+    "addmm": "0.5, x, 2, x, x|0.5, x, x, x",
+    "addbmm": "0.5, x, 2, b, b|0.5, x, b, b",
+    "baddbmm": "0.5, b, 2, b, b|0.5, b, b, b",
+    "addmv": "0.5, v, 2, x, v|0.5, v, x, v",
+    "addr": "0.5, x, 2, v, v|0.5, x, v, v",
+}
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_factors_may_stand_before_what_they_scale(name):
+    import tenfold as tn
+
+    shapes = {"x": (3, 3), "b": (2, 3, 3), "v": (3,)}
+    arrays = {name: np.random.default_rng(0).random(shape, "float32") for name, shape in shapes.items()}
+    for call in OLDER[name].split("|"):
+        ours = [tn.tensor(arrays[word]) if word in arrays else float(word) for word in call.split(", ")]
+        theirs = [torch.tensor(arrays[word]) if word in arrays else float(word) for word in call.split(", ")]
+        expected = getattr(torch, name)(*theirs).numpy()
+        np.testing.assert_allclose(getattr(tn, name)(*ours).numpy(), expected, rtol=1e-6)
+        receiver = next(each for each in ours if isinstance(each, tn.Tensor))
+        rest = [each for each in ours if each is not receiver]
+        np.testing.assert_allclose(getattr(receiver, name)(*rest).numpy(), expected, rtol=1e-6)
+        getattr(receiver, f"{name}_")(*rest)
+        np.testing.assert_allclose(receiver.numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda package, x: x * np.True_,
+        lambda package, x: package.add(x, np.True_),
+        lambda package, x: package.full((2,), np.True_),
+        lambda package, x: package.full_like(x, np.True_),
+        lambda package, x: package.where(x > 1, np.True_, np.False_),
+        lambda package, x: x.masked_fill(x > 1, np.True_),
+        lambda package, x: (x > 1) == np.True_,
+    ],
+)
+def test_numpys_bool_is_a_float_as_for_pytorch(call):
+    import tenfold as tn
+
+    mine, theirs = [call(package, package.tensor([1, 2])) for package in (tn, torch)]
+    assert (mine.dtype.name, mine.tolist()) == (str(theirs.dtype)[6:], theirs.tolist())

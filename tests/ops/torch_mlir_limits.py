@@ -43,6 +43,7 @@ WRONG = {
     "index.Tensor_hacked_twin": "negative indices are not counted from the end",
     "index_put": "negative indices are not counted from the end",
     "leaky_relu_backward": "what is negative is left out",
+    "logit": "an eps above one half: it clamps from above last, PyTorch from below",
     "max_pool2d": "ceil_mode moves the windows",
     "max_pool3d": "ceil_mode moves the windows",
     "remainder.Scalar": "takes the sign of the dividend, as C does",

@@ -7,6 +7,7 @@ import types
 import pytest
 
 import tenfold as tn
+from tenfold.ops.table import OTHERS, TABLE
 from tenfold.tensor import Tensor
 from tenfold.tensor.documentation import Docstring
 
@@ -31,6 +32,25 @@ def test_help_shows_meaning_signature_schema_and_an_example_with_shapes():
     assert "softmax(input: Tensor, dim: int, dtype: dtype | None = None" in shown
     assert "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor" in shown
     assert "tn.softmax(tn.rand(3, 4), 0)  # f32[3,4] -> f32[3,4]" in shown
+
+
+def test_every_row_says_what_it_computes():
+    """By its lowering's docstring or the fact `meaning`. Other tests declare rows of their own."""
+    rows = [row for ops in (TABLE, *OTHERS.values()) for overloads in ops.values() for row in overloads]
+    silent = [str(row) for row in rows if row.is_own and not row.doc]
+    assert len(rows) > 1000 and silent == []
+
+
+def test_help_tells_what_each_overload_computes():
+    shown = inspect.getdoc(tn.max)
+    assert "The largest element; NaN if there is one." in shown
+    assert "The larger of each pair of elements." in shown
+    assert "The largest element along a dimension and its first place" in shown
+
+
+def test_rows_of_one_lowering_may_differ_in_meaning():
+    assert "through which no gradient flows" in inspect.getdoc(Tensor.detach)
+    assert "row-major order" in inspect.getdoc(Tensor.contiguous)
 
 
 def test_methods_and_submodules_show_calls_of_their_own():

@@ -33,6 +33,7 @@ def custom_op(
     mutates_args: str | Sequence[str],
     device_types: Any = None,
     schema: str | None = None,
+    tags: Sequence[Any] | None = None,
 ) -> Any:
     """Make an op of a function, whose annotations give the schema: `@custom_op("mylib::cube",
     mutates_args=())`.
@@ -83,7 +84,7 @@ def register_autograd(
     _defined(name).register_autograd(backward, setup_context=setup_context)
 
 
-def register_vmap(name: Any, func: Callable[..., Any] | None = None, /) -> Any:
+def register_vmap(name: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
     """See `CustomOpDef.register_vmap`."""
     register = _defined(name).register_vmap
     return register if func is None else register(func)
@@ -104,7 +105,7 @@ def _defined(name: Any) -> CustomOpDef:
 def _is_own(name: str) -> bool:
     """Whether an op of another namespace than ATen's is a row of the package, as torchvision's are."""
     namespace, _, short = name.rpartition("::")
-    return any(row.home.startswith("tenfold.") for row in OTHERS.get(namespace, {}).get(short, ()))
+    return any(row.is_own for row in OTHERS.get(namespace, {}).get(short, ()))
 
 
 def _has_lowering(name: str) -> bool:

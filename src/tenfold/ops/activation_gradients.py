@@ -164,6 +164,8 @@ def threshold_backward(gradient, x, threshold):
 )
 @widened
 def gelu_backward(gradient, x, approximate):
+    """grad_output · (Phi(self) + self · phi(self)), of the normal distribution and its density; or by the
+    slope of the form by tanh"""
     _alike("gelu_backward", gradient, x)
     return gradient * _slope(activations.gelu, x, approximate)
 
@@ -180,6 +182,7 @@ def silu_backward(gradient, x):
 @op("mish_backward(Tensor grad_output, Tensor self) -> Tensor", samples=_pairs(), **_HIDDEN)
 @widened
 def mish_backward(gradient, x):
+    """grad_output · (t + self · (1 - t²) · sigmoid(self)), t being tanh(log(1 + exp(self)))"""
     _alike("mish_backward", gradient, x)
     return gradient * _slope(activations.mish, x)
 
@@ -308,6 +311,8 @@ def log_sigmoid_backward(gradient, x, buffer):
 )
 @widened
 def logit_backward(gradient, x, eps):
+    """grad_output / (self · (1 - self)) where self is in [eps, 1 - eps], else 0; without eps NaN outside
+    [0, 1]"""
     return gradient * _slope(transcendental.logit, x, eps)
 
 
@@ -318,6 +323,8 @@ def logit_backward(gradient, x, eps):
 )
 @widened
 def glu_backward(gradient, x, dim):
+    """With self's halves a and b along dim: grad_output · sigmoid(b), and after it
+    grad_output · a · sigmoid(b) · (1 - sigmoid(b))"""
     if not x.rank:
         raise ShapeError("glu_backward: a zero-dimensional tensor has no halves")
     slope = _slope(activations.glu, x, dim)

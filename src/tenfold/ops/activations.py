@@ -156,6 +156,7 @@ def prelu(x, weight):
 )
 @widened
 def _prelu_kernel(x, weight):
+    """self where it is positive, else weight * self, the weight broadcast"""
     _floats("prelu", x)
     return flat.where(flat.gt(x, 0), x, x * weight)
 

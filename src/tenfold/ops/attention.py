@@ -13,7 +13,8 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat import Value
-from tenfold.ops import fused_attention
+from tenfold.flat.remat import derived
+from tenfold.ops import fused_attention, row_attention
 from tenfold.ops.random import bits, chance, require
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op, written
@@ -103,19 +104,19 @@ class _Attention:
                 raise ArgumentError("attention: attn_mask and is_causal exclude each other")
             shape = (self.length, self.keys)
             seen = flat.ge(flat.iota(shape, 0), flat.iota(shape, 1))
-            return flat.where(self._fitted(seen), scores, LOWEST)
+            return flat.where(self.fitted(seen), scores, LOWEST)
         if mask is None:
             return scores
         if mask.dtype is dtypes.bool_:
-            return flat.where(self._fitted(mask), scores, excluded)
+            return flat.where(self.fitted(mask), scores, excluded)
         if mask.dtype not in (self.dtype, dtypes.float32):
             raise DTypeError(
                 f"attention: attn_mask is bool or {self.dtype.name}, not {mask.dtype.name}",
                 help="True marks what is attended to; numbers are added to the scores",
             )
-        return scores + self._fitted(flat.convert(mask, self.wide))
+        return scores + self.fitted(flat.convert(mask, self.wide))
 
-    def _fitted(self, mask: Value) -> Value:
+    def fitted(self, mask: Value) -> Value:
         """A mask in the layout of the scores; not larger than it need be."""
         if mask.rank <= 2 and self.group == 1:
             return mask
@@ -133,6 +134,23 @@ class _Attention:
     def split(self, x: Value) -> Value:
         """The rows of heads that share a key, apart: (…, L, anything)."""
         return flat.reshape(x, (*self.batch, self.length, *x.shape[len(self.leading) + 1 :]))
+
+
+def _rows(query: Value, key: Value, value: Value, mask: Value | None, scale: float) -> tuple[Value]:
+    attention = _Attention(query, key, value, scale, False)
+    chances, _ = _softmax(attention.scores(mask, False))
+    return (attention.weighted(chances),)
+
+
+_attend_by_rows = flat.differentiated(derived(_rows), elsewhere={"triton": row_attention.on_gpu})(_rows)
+
+
+def _of_single_rows(attention: _Attention, mask: Value | None) -> Value:
+    """Attention of queries of one row; heads that share a key are rows of it."""
+    if mask is not None and attention.group > 1 and mask.rank > 2 and mask.shape[-3] > 1:
+        mask = attention.fitted(mask)
+    operands = attention.query, attention.key, attention.value
+    return attention.split(_attend_by_rows(*operands, mask, float(attention.scale))[0])
 
 
 def _repeated(x: Value, times: int) -> Value:
@@ -184,6 +202,9 @@ def scaled_dot_product_attention(
     attention = _Attention(query, key, value, scale, enable_gqa)
     if attention.group > 1 and query.rank == 4 and query.shape[-2] > 1:  # a kernel reads each head's own
         key, value = (_repeated(shared, attention.group) for shared in (key, value))
+    single = attention.length == 1 and not dropout_p and not is_causal
+    if single and row_attention.fits(attention.query, attention.key, attention.value):
+        return _of_single_rows(attention, attn_mask), state
     if attn_mask is None and not dropout_p and fused_attention.fits(query, key, value):
         return fused_attention.fused_attention(query, key, value, float(attention.scale), is_causal)[0], state
     chances, _ = _softmax(attention.scores(attn_mask, is_causal))

@@ -126,6 +126,7 @@ def native_batch_norm(x, weight, bias, running_mean, running_var, training, mome
     needs="no_statistics",
 )
 def _native_batch_norm_legit_no_stats(x, weight, bias, training, momentum, eps):
+    """`native_batch_norm` by the statistics of the batch, with none that run: only while training."""
     return native_batch_norm(x, weight, bias, None, None, training, momentum, eps)
 
 
@@ -137,6 +138,7 @@ def _native_batch_norm_legit_no_stats(x, weight, bias, training, momentum, eps):
     needs="statistics_in_use",
 )
 def _native_batch_norm_legit_no_training(x, weight, bias, running_mean, running_var, momentum, eps):
+    """(input - running_mean) / √(running_var + eps) · weight + bias, for each channel; two empty tensors."""
     return native_batch_norm(x, weight, bias, running_mean, running_var, False, momentum, eps)
 
 

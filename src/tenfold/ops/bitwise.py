@@ -5,23 +5,27 @@ from tenfold.ops.promote import common
 from tenfold.ops.table import op
 
 
-def _bitwise(name, build):
+def _bitwise(name, sign, build):
     """Rows for a bitwise op on two tensors, and on a tensor and a number either way."""
+    meaning = f"self {sign} other, bit by bit; of bools the logical {name}"
 
     @op(
         f"bitwise_{name}.Tensor(Tensor self, Tensor other) -> Tensor",
         promote=common,
+        meaning=meaning,
         inplace=True,
     )
     @op(
         f"bitwise_{name}.Scalar(Tensor self, Scalar other) -> Tensor",
         promote=common,
+        meaning=meaning,
         inplace=True,
         torch_dialect=f"bitwise_{name}(self, full_tensor(other, self))",
     )
     @op(
         f"bitwise_{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
         promote=common,
+        meaning=meaning,
         method=False,
         torch_dialect=f"bitwise_{name}(full_tensor(self, other), other)",
     )
@@ -29,13 +33,14 @@ def _bitwise(name, build):
         return build(x, y)
 
 
-_bitwise("and", flat.logical_and)
-_bitwise("or", flat.logical_or)
-_bitwise("xor", flat.logical_xor)
+_bitwise("and", "&", flat.logical_and)
+_bitwise("or", "|", flat.logical_or)
+_bitwise("xor", "^", flat.logical_xor)
 
 
 @op("bitwise_not(Tensor self) -> Tensor", inplace=True)
 def bitwise_not(x):
+    """~self: each bit inverted; of a bool, its negation"""
     return flat.invert(x)
 
 
@@ -71,19 +76,23 @@ def truth(x):
 
 @op("logical_not(Tensor self) -> Tensor", inplace=True)
 def logical_not(x):
+    """Whether self is zero"""
     return flat.invert(truth(x))
 
 
 @op("logical_and(Tensor self, Tensor other) -> Tensor", inplace=True)
 def logical_and(x, y):
+    """Whether neither self nor other is zero"""
     return flat.logical_and(truth(x), truth(y))
 
 
 @op("logical_or(Tensor self, Tensor other) -> Tensor", inplace=True)
 def logical_or(x, y):
+    """Whether self or other, or both, is not zero"""
     return flat.logical_or(truth(x), truth(y))
 
 
 @op("logical_xor(Tensor self, Tensor other) -> Tensor", inplace=True)
 def logical_xor(x, y):
+    """Whether just one of self and other is not zero"""
     return flat.logical_xor(truth(x), truth(y))

@@ -68,6 +68,14 @@ class Callee:
         return self._reached
 
 
+def weight(callee: Any) -> int:
+    """What a callee takes of the room of a table of callees. Most lower to a few ops, some to hundreds."""
+    if not isinstance(callee, Callee):
+        return 1
+    ops = callee.fragment.ops
+    return 1 + sum([len(op.body.ops) if isinstance(op, flat.Composite) else 1 for op in ops]) // 8
+
+
 class OpCall(Callee):
     """An overload of ATen on inputs of given types. In its `arguments` SLOTs stand for the tensors."""
 

@@ -275,6 +275,8 @@ _BACKWARD = (
     positions="target", needs="classes_of_targets")  # fmt: skip
 @widened
 def nll_loss_backward(gradient, x, target, weight, reduction, ignore_index, total_weight):
+    """-grad_output · weight[target] at each target's class, 0 elsewhere and for targets of ignore_index; for
+    a mean, divided by total_weight."""
     _check_rank("nll_loss", x, target, (1, 2))
     return _unpicked(gradient, x, target, weight, reduction, ignore_index, total_weight)
 
@@ -285,6 +287,7 @@ def nll_loss_backward(gradient, x, target, weight, reduction, ignore_index, tota
     positions="target", needs="classes_of_targets")  # fmt: skip
 @widened
 def nll_loss2d_backward(gradient, x, target, weight, reduction, ignore_index, total_weight):
+    """`nll_loss_backward` at each place of an image."""
     _check_rank("nll_loss2d", x, target, (4,))
     return _unpicked(gradient, x, target, weight, reduction, ignore_index, total_weight)
 

@@ -9,24 +9,24 @@ from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
 
-def _comparison(name, alias, build):
+def _comparison(name, alias, meaning, build):
     """Rows for a comparison and its alias, of tensors and of a tensor with a number."""
     schemas = []
     for each in (name, alias) if alias else (name,):
         schemas.append(f"{each}.Tensor(Tensor self, Tensor other) -> Tensor")
         schemas.append(f"{each}.Scalar(Tensor self, Scalar other) -> Tensor")
 
-    @op(*schemas, promote=common, inplace=True)
+    @op(*schemas, promote=common, inplace=True, meaning=meaning)
     def compare(x, y):
         return build(x, y)
 
 
-_comparison("eq", None, flat.eq)
-_comparison("ne", "not_equal", flat.ne)
-_comparison("lt", "less", flat.lt)
-_comparison("le", "less_equal", flat.le)
-_comparison("gt", "greater", flat.gt)
-_comparison("ge", "greater_equal", flat.ge)
+_comparison("eq", None, "self == other; NaN equals nothing", flat.eq)
+_comparison("ne", "not_equal", "self != other; NaN differs from all, itself too", flat.ne)
+_comparison("lt", "less", "self < other; False if either is NaN", flat.lt)
+_comparison("le", "less_equal", "self <= other; False if either is NaN", flat.le)
+_comparison("gt", "greater", "self > other; False if either is NaN", flat.gt)
+_comparison("ge", "greater_equal", "self >= other; False if either is NaN", flat.ge)
 
 
 def _same_dtype(x, y):
@@ -102,6 +102,7 @@ def _false(x):
 
 @op("isnan(Tensor self) -> Tensor")
 def isnan(x):
+    """Whether NaN; of a complex number, whether either part is."""
     return flat.isnan(x) if x.dtype.kind in ("float", "complex") else _false(x)
 
 
@@ -111,6 +112,7 @@ def _parts(x):
 
 @op("isinf(Tensor self) -> Tensor")
 def isinf(x):
+    """Whether infinite, of either sign; of a complex number, whether either part is."""
     if x.dtype.kind not in ("float", "complex"):
         return _false(x)
     found = [flat.isinf(part) for part in _parts(x)]
@@ -136,11 +138,13 @@ def _is_infinity(x, infinity):
 
 @op("isposinf(Tensor self) -> Tensor")
 def isposinf(x):
+    """Whether +infinity, which no integer is."""
     return _is_infinity(x, float("inf"))
 
 
 @op("isneginf(Tensor self) -> Tensor")
 def isneginf(x):
+    """Whether -infinity, which no integer is."""
     return _is_infinity(x, float("-inf"))
 
 

@@ -122,12 +122,14 @@ _VECTORS = lambda: [S(T(5), T(5)), S(T(0), T(0)), S(T(1), T(1))]
 
 @op("mm(Tensor self, Tensor mat2) -> Tensor", samples=_MM, autocast="lower")
 def mm(x, y, dtype=None):
+    """The product of two matrices: Σ self[i, k] · mat2[k, j] over k."""
     check_ranks("mm", (x, 2), (y, 2))
     return contract(x, y, (0, 1), (1, 2), (0, 2), dtype)
 
 
 @op("bmm(Tensor self, Tensor mat2) -> Tensor", samples=_BMM, autocast="lower")
 def bmm(x, y, dtype=None):
+    """self[b] @ mat2[b] for each b of the batch."""
     check_ranks("bmm", (x, 3), (y, 3))
     return contract(x, y, (0, 1, 2), (0, 2, 3), (0, 1, 3), dtype)
 
@@ -139,12 +141,14 @@ def bmm(x, y, dtype=None):
     needs="out: rows_to_write",
 )
 def mv(x, vec, dtype=None):
+    """The product of a matrix and a vector: Σ self[i, k] · vec[k] over k."""
     check_ranks("mv", (x, 2), (vec, 1))
     return contract(x, vec, (0, 1), (1,), (0,), dtype)
 
 
 @op("dot(Tensor self, Tensor tensor) -> Tensor", samples=_VECTORS, autocast="cuda: widest")
 def dot(x, y):
+    """Σ self[i] · tensor[i] of two vectors, without a conjugate."""
     check_ranks("dot", (x, 1), (y, 1))
     return contract(x, y, (0,), (0,), ())
 
@@ -226,6 +230,7 @@ def _linear_node(ranks):
     ],
     autocast="lower",
     grad_fn=_linear_node,
+    saves_views=(1,),
 )
 def linear(x, weight, bias):
     """x @ weight.T + bias."""

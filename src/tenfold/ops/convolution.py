@@ -199,6 +199,8 @@ for _dims in (1, 2, 3):
     autocast="lower",
 )
 def _convolution_mode(x, weight, bias, stride, padding, dilation, groups):
+    """A convolution whose padding has a name: "valid" is none; "same" adds as many zeros as keep the size,
+    the odd one at the end, and takes strides of 1."""
     if padding not in ("same", "valid"):
         raise ArgumentError(f"no padding {padding!r}", help='use "same", "valid" or numbers')
     window = slides(x, weight, stride, (0,), dilation, groups)

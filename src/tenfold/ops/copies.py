@@ -15,11 +15,13 @@ from tenfold.ops.views import permute, squeeze, t, transpose, unsqueeze
 @op("alias_copy(Tensor self) -> Tensor", method=False)
 @op("detach_copy(Tensor self) -> Tensor", method=False)
 def alias_copy(x):
+    """self, copied."""
     return flat.reshape(x, x.shape)
 
 
 @op("_conj_copy(Tensor self) -> Tensor", method=False)
 def conj_copy(x):
+    """The complex conjugate, copied."""
     if not x.dtype.is_complex:
         raise DTypeError(f"_conj_copy takes complex tensors, not {x.dtype.name}")
     return flat.conj(x)
@@ -31,6 +33,7 @@ def conj_copy(x):
     samples=lambda: [S(T(3, 4), (1, 0)), S(T(2, 3, 4), (2, -3, 1)), S(T(), ())],
 )
 def permute_copy(x, dims):
+    """Dimension i of the result is dimension dims[i] of self, copied."""
     return permute(x, dims)
 
 
@@ -46,16 +49,19 @@ def permute_copy(x, dims):
     samples=lambda: [S(T(1, 3, 1), (0, 2)), S(T(1, 3, 1), ())],
 )
 def squeeze_copy(x, dims=None):
+    """self without its dimensions of one element, or without those named that have one, copied."""
     return squeeze(x, dims)
 
 
 @op("unsqueeze_copy(Tensor self, int dim) -> Tensor", method=False)
 def unsqueeze_copy(x, dim):
+    """self with a dimension of one element before `dim`, copied."""
     return unsqueeze(x, dim)
 
 
 @op("t_copy(Tensor self) -> Tensor", method=False, samples=lambda: [S(T(3, 4)), S(T(3)), S(T())])
 def t_copy(x):
+    """The transpose of a matrix, copied; vectors and scalars stay as they are."""
     return t(x)
 
 
@@ -65,6 +71,7 @@ def t_copy(x):
     samples=lambda: [S(T(3, 4), 0, 1), S(T(2, 3, 4), 0, -1), S(T(), 0, -1)],
 )
 def transpose_copy(x, dim0, dim1):
+    """self with dimensions dim0 and dim1 exchanged, copied."""
     return transpose(x, dim0, dim1)
 
 
@@ -74,6 +81,7 @@ def transpose_copy(x, dim0, dim1):
     samples=lambda: [S(T(3, 4), 0, 1), S(T(2, 3, 4), -1, -2)],
 )
 def select_copy(x, dim, index):
+    """self[..., index, ...] along dim, copied."""
     return select(x, dim, index)
 
 
@@ -84,6 +92,7 @@ def select_copy(x, dim, index):
     samples=lambda: [S(T(5, 4)), S(T(5, 4), 0, 1, 4, 2), S(T(5, 4), -1, -3), S(T(5, 4), 0, 4, 2)],
 )
 def slice_copy(x, dim, start, end, step):
+    """self[..., start:end:step, ...] along dim, copied."""
     return slice(x, dim, start, end, step)
 
 
@@ -93,6 +102,7 @@ def slice_copy(x, dim, start, end, step):
     samples=lambda: [S(T(7, 2), 3), S(T(2, 7), 4, -1)],
 )
 def split_copy(x, size, dim):
+    """Parts of split_size elements along dim, the last perhaps smaller, copied."""
     return split(x, size, dim)
 
 
@@ -102,6 +112,7 @@ def split_copy(x, size, dim):
     samples=lambda: [S(T(7, 2), (3, 4)), S(T(2, 7), (1, 0, 6), -1)],
 )
 def split_with_sizes_copy(x, sizes, dim):
+    """Parts of split_sizes elements along dim, copied."""
     return split_with_sizes(x, sizes, dim)
 
 
@@ -111,11 +122,13 @@ def split_with_sizes_copy(x, sizes, dim):
     samples=lambda: [S(T(3, 4)), S(T(2, 3, 4), -1)],
 )
 def unbind_copy(x, dim):
+    """All self[..., i, ...] along dim, copied."""
     return unbind(x, dim)
 
 
 @op("view_as_real_copy(Tensor self) -> Tensor", method=False, samples=lambda: [S(T(3, 4)), S(T())])
 def view_as_real_copy(x):
+    """The real and imaginary parts of a complex tensor, as a last dimension of two, copied."""
     return view_as_real(x)
 
 
@@ -124,6 +137,7 @@ _PARTS = lambda: [S(T(*shape, dtype=each)) for shape in ((3, 2), (2,)) for each 
 
 @op("view_as_complex_copy(Tensor self) -> Tensor", method=False, samples=_PARTS)
 def view_as_complex_copy(x):
+    """A last dimension of two as the real and imaginary parts of complex numbers, copied."""
     return view_as_complex(x)
 
 
@@ -146,11 +160,10 @@ def _declare(name, dtype):
         f"_cast_{name}(Tensor self, bool non_blocking=False) -> Tensor",
         method=False,
         samples=lambda: [S(T(3, 4))],
+        meaning=f"self as {dtype.name}.",
     )
     def cast(x):
         return flat.convert(x, dtype)
-
-    cast.__doc__ = f"x as {dtype.name}."
 
 
 for _name, _dtype in {

@@ -36,6 +36,7 @@ _SIZES = lambda: [S((2, 3)), S(()), S((0, 3))]
     samples=lambda: [S((2, 3), 1.5), S((), 2), S((0, 3), True), S((2,), 3, dtype=dtypes.int8)],
 )
 def full(size, fill_value, dtype):
+    """fill_value in every element of a tensor of this size; the dtype is by default that of fill_value."""
     if dtype is None:
         late = isinstance(fill_value, flat.LateNumber)
         dtype = floating_or_int(fill_value.dtype) if late else dtypes.of_python(fill_value)
@@ -44,11 +45,13 @@ def full(size, fill_value, dtype):
 
 @op(f"zeros(SymInt[] size, {MADE}) -> Tensor", samples=_SIZES)
 def zeros(size, dtype):
+    """0 in every element of a tensor of this size."""
     return _filled(size, 0, dtype or dtypes.get_default_dtype())
 
 
 @op(f"ones(SymInt[] size, {MADE}) -> Tensor", samples=_SIZES)
 def ones(size, dtype):
+    """1 in every element of a tensor of this size."""
     return _filled(size, 1, dtype or dtypes.get_default_dtype())
 
 
@@ -57,26 +60,31 @@ UNSET = "PyTorch leaves whatever the memory held; here it is zeros"
 
 @op(f"empty.memory_format(SymInt[] size, {LIKE}) -> Tensor", samples=_SIZES, differs=UNSET)
 def empty(size, dtype):
+    """A tensor of this size whose elements mean nothing: they are 0."""
     return zeros(size, dtype)
 
 
 @op(f"full_like(Tensor self, Scalar fill_value, {LIKE}) -> Tensor", method=False, differentiable=False)
 def full_like(x, fill_value, dtype):
+    """fill_value in every element of a tensor like self in shape and, unless another is given, dtype."""
     return _filled(x.shape, fill_value, dtype or x.dtype)
 
 
 @op(f"zeros_like(Tensor self, {LIKE}) -> Tensor", method=False, differentiable=False)
 def zeros_like(x, dtype):
+    """0 in every element of a tensor like self in shape and, unless another is given, dtype."""
     return full_like(x, 0, dtype)
 
 
 @op(f"ones_like(Tensor self, {LIKE}) -> Tensor", method=False, differentiable=False)
 def ones_like(x, dtype):
+    """1 in every element of a tensor like self in shape and, unless another is given, dtype."""
     return full_like(x, 1, dtype)
 
 
 @op(f"empty_like(Tensor self, {LIKE}) -> Tensor", method=False, differentiable=False, differs=UNSET)
 def empty_like(x, dtype):
+    """A tensor like self in shape and dtype whose elements mean nothing: they are 0."""
     return full_like(x, 0, dtype)
 
 
@@ -90,6 +98,7 @@ _NEW = lambda: [S(T(2), (2, 3)), S(T(3, 4), ()), S(T(0), (0, 2), dtype=dtypes.in
     samples=lambda: [S(T(2), (2, 3), 1), S(T(3, 4), (), True), S(T(0), (0, 2), 1.5, dtype=dtypes.float64)],
 )
 def new_full(x, size, fill_value, dtype):
+    """fill_value in every element of a tensor of this size, of self's dtype unless another is given."""
     return _filled(size, fill_value, dtype or x.dtype)
 
 
@@ -100,6 +109,7 @@ def new_full(x, size, fill_value, dtype):
     samples=_NEW,
 )
 def new_zeros(x, size, dtype):
+    """0 in every element of a tensor of this size, of self's dtype unless another is given."""
     return new_full(x, size, 0, dtype)
 
 
@@ -110,6 +120,7 @@ def new_zeros(x, size, dtype):
     samples=_NEW,
 )
 def new_ones(x, size, dtype):
+    """1 in every element of a tensor of this size, of self's dtype unless another is given."""
     return new_full(x, size, 1, dtype)
 
 
@@ -121,16 +132,19 @@ def new_ones(x, size, dtype):
     differs=UNSET,
 )
 def new_empty(x, size, dtype):
+    """A tensor of this size and self's dtype whose elements mean nothing: they are 0."""
     return new_full(x, size, 0, dtype)
 
 
 @op(f"scalar_tensor(Scalar s, {MADE}) -> Tensor", samples=lambda: [S(2), S(1.5), S(3, dtype=dtypes.int16)])
 def scalar_tensor(s, dtype):
+    """The number s as a zero-dimensional tensor, of the default dtype unless another is given."""
     return _filled((), s, dtype or dtypes.get_default_dtype())
 
 
 @op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
 def clone(x):
+    """self, copied."""
     return x
 
 
@@ -141,6 +155,7 @@ def clone(x):
     method=False,
 )
 def _to_copy(x, dtype):
+    """self converted to dtype, copied."""
     return flat.convert(x, dtype or x.dtype)
 
 

@@ -298,6 +298,8 @@ def _ctc_loss(logs, targets, inputs, lengths, blank, zero_infinity):
           T(2, dtype="float32", low=3, high=5), T(2, 4, 5, dtype="float32", low=-9, high=-3), 0),
     ], needs="labels_backward")  # fmt: skip
 def _ctc_loss_backward(gradient, logs, targets, inputs, lengths, loss, log_alpha, blank, zero_infinity):
+    """The cotangent of log_probs: grad · (exp(log_probs) - p), p being the likelihood, given the target, of
+    each class at each time; 0 from input_lengths on, and with zero_infinity where the loss is infinite."""
     problem = _Problem(logs, targets, inputs, lengths, blank)
     emitted = _alpha(problem)[1]
     found = _gradient(

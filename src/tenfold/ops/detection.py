@@ -284,6 +284,7 @@ def _images(cotangent, batch, channels, height, width):
     "bool aligned) -> Tensor"
 )
 def roi_align_backward(ct, rois, scale, pooled_h, pooled_w, batch, channels, height, width, ratio, aligned):
+    """The cotangent of the images of `roi_align`."""
     x = _images(ct, batch, channels, height, width)
     return _pulled(roi_align(x, rois, scale, pooled_h, pooled_w, ratio, aligned), ct, [x])[0]
 
@@ -292,6 +293,7 @@ def roi_align_backward(ct, rois, scale, pooled_h, pooled_w, batch, channels, hei
     f"torchvision::_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, {_SIZES.format('')}) -> Tensor"
 )
 def roi_pool_backward(ct, rois, argmax, scale, pooled_h, pooled_w, batch, channels, height, width):
+    """The cotangent of the images of `roi_pool`: each bin's added at the place of its maximum."""
     image = flat.convert(flat.squeeze(flat.slice_dim(rois, 1, 0, 1), 1), dtypes.int64)
     x = _images(ct, batch, channels, height, width)
     own = flat.reshape(flat.take(x, image, 0), (rois.shape[0], channels, height * width))
@@ -307,6 +309,7 @@ def roi_pool_backward(ct, rois, argmax, scale, pooled_h, pooled_w, batch, channe
 def ps_roi_align_backward(
     ct, rois, mapping, scale, pooled_h, pooled_w, ratio, batch, channels, height, width
 ):
+    """The cotangent of the images of `ps_roi_align`."""
     x = _images(ct, batch, channels, height, width)
     return _pulled(ps_roi_align(x, rois, scale, pooled_h, pooled_w, ratio)[0], ct, [x])[0]
 
@@ -316,6 +319,7 @@ def ps_roi_align_backward(
     f"{_SIZES.format('')}) -> Tensor"
 )
 def ps_roi_pool_backward(ct, rois, mapping, scale, pooled_h, pooled_w, batch, channels, height, width):
+    """The cotangent of the images of `ps_roi_pool`."""
     x = _images(ct, batch, channels, height, width)
     return _pulled(ps_roi_pool(x, rois, scale, pooled_h, pooled_w)[0], ct, [x])[0]
 
@@ -327,6 +331,7 @@ def ps_roi_pool_backward(ct, rois, mapping, scale, pooled_h, pooled_w, batch, ch
     "-> (Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 def deform_conv2d_backward(ct, x, weight, offset, mask, bias, *options):
+    """The cotangents of input, weight, offset, mask and bias of `deform_conv2d`."""
     result = deform_conv2d(x, weight, offset, mask, bias, *options)
     return tuple(_pulled(result, ct, [x, weight, offset, mask, bias]))
 

@@ -41,6 +41,7 @@ def gradient_even(x, spacing, dim, edge_order):
     samples=_samples,
 )
 def gradient_unit(x, dim, edge_order):
+    """The derivative along each of dim of a function sampled at distances of 1."""
     return gradient_even(x, None, dim, edge_order)
 
 
@@ -51,6 +52,7 @@ def gradient_unit(x, dim, edge_order):
     samples=_samples,
 )
 def gradient_each(x, spacing, dim, edge_order):
+    """The derivative along each dimension of a function sampled at equal distances, its own for each."""
     dims = _dims(x, dim, edge_order, len(spacing))
     return tuple([_even(x, each, d, edge_order) for each, d in zip(spacing, dims, strict=True)])
 
@@ -62,6 +64,7 @@ def gradient_each(x, spacing, dim, edge_order):
     samples=_samples,
 )
 def gradient_at(x, spacing, dim, edge_order):
+    """The derivative along each dimension of a function sampled at the places that spacing gives."""
     dims = _dims(x, dim, edge_order, len(spacing))
     return tuple([_uneven(x, each, d, edge_order) for each, d in zip(spacing, dims, strict=True)])
 

@@ -188,6 +188,7 @@ def _unique2(x, sorted, return_inverse, return_counts):
     positions="-> 1",
 )
 def _unique(x, sorted, return_inverse):
+    """The distinct elements in order, and where each element's equal is among them."""
     return _unique2(x, sorted, return_inverse, False)[:2]
 
 

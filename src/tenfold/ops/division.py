@@ -4,8 +4,8 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, DivisionByZero, DTypeError
 from tenfold.ops.pointwise import copy_sign
-from tenfold.ops.precision import exact_number, widened
-from tenfold.ops.promote import common, to_float
+from tenfold.ops.precision import exact_number, rounded_numbers
+from tenfold.ops.promote import common, exact_other, to_float
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -39,13 +39,14 @@ def _modes(build):
     "divide.Scalar(Tensor self, Scalar other) -> Tensor",
     "true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
     "true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-    promote=to_float,
+    promote=exact_other(to_float),
     numbers=True,
     inplace=True,
     forms="foreach",
 )
 @exact_number
 def div(x, y):
+    """self / other, of integers as floats"""
     x, y = flat.broadcast(x, y)
     if x.dtype.is_complex:
         y = flat.where(flat.eq(y, 0), 0, y)  # complex division does not see the sign of a zero divisor
@@ -55,7 +56,7 @@ def div(x, y):
 @op(
     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
     "divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-    promote=common,
+    promote=exact_other(common),
     inplace=True,
     samples=_modes(_divisors),
     forms="foreach",
@@ -73,7 +74,7 @@ def div(x, y):
 def div_rounded(x, y, rounding_mode):
     """self / other, kept as it is, cut towards zero ("trunc") or rounded down ("floor")"""
     if rounding_mode is None:
-        return div(*to_float(("self", "other"), [x, y]))
+        return div(*exact_other(to_float)(("self", "other"), [x, y]))
     if rounding_mode == "floor":
         return floor_divide(x, y)
     if rounding_mode == "trunc":
@@ -81,6 +82,7 @@ def div_rounded(x, y, rounding_mode):
     raise ArgumentError(f"rounding_mode {rounding_mode!r} is not known", help="use None, 'trunc' or 'floor'")
 
 
+@exact_number
 def trunc_divide(x, y):
     x, y = _operands(x, y)
     if not x.dtype.is_floating_point:
@@ -95,7 +97,7 @@ def _operands(x, y):
     if dividend.dtype.is_floating_point:
         return dividend, divisor
     if isinstance(y, int):
-        if y == 0:
+        if y % 2 ** (8 * dividend.dtype.itemsize) == 0 and 0 not in dividend.shape:  # it wraps around
             raise DivisionByZero("an integer cannot be divided by zero")
         return dividend, divisor
     holds = flat.ne(divisor, 0)
@@ -104,7 +106,7 @@ def _operands(x, y):
 
 @op(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
-    promote=common,
+    promote=exact_other(common),
     numbers=True,
     inplace=True,
     samples=_divisors,
@@ -115,7 +117,7 @@ def _operands(x, y):
     inplace=True,
     samples=_divisor_numbers,
 )
-@widened
+@exact_number
 def floor_divide(x, y):
     """self / other, rounded down"""
     x, y = _operands(x, y)
@@ -160,7 +162,7 @@ def _modulus(x, y):
     samples=lambda: [S(number, T(3, 4, low=1, high=9)) for number in (7, -7, 2.5, True)],
     torch_dialect="remainder(full_tensor(self, other), other)",
 )
-@widened
+@rounded_numbers
 def remainder(x, y):
     """Python's modulus: what is left after division, with the divisor's sign"""
     x, y = _operands(x, y)
@@ -171,7 +173,7 @@ def remainder(x, y):
 @op(
     "fmod.Scalar(Tensor self, Scalar other) -> Tensor", promote=common, inplace=True, samples=_divisor_numbers
 )
-@widened
+@rounded_numbers
 def fmod(x, y):
     """C's modulus: what is left after division, with the dividend's sign"""
     return flat.rem(*_operands(x, y))

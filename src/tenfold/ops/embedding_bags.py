@@ -106,6 +106,8 @@ def embedding_dense_backward(gradient, indices, num_weights, padding_idx, scale_
     needs="indices_of_weights",
 )
 def embedding_backward(gradient, indices, num_weights, padding_idx, scale_grad_by_freq, sparse):
+    """For each of num_weights rows the sum of grad where indices name it, on request over how often they do;
+    0 for the row of padding_idx."""
     if sparse:
         raise UnsupportedError("a sparse gradient is not there yet", help="use sparse=False")
     return embedding_dense_backward(gradient, indices, num_weights, padding_idx, scale_grad_by_freq)
@@ -268,6 +270,8 @@ def embedding_bag_padding_idx(
 def _embedding_bag(
     weight, indices, offsets, by_frequency, mode, sparse, sample_weights, include_last, padding_idx
 ):
+    """The sum (mode 0), mean (1) or maximum (2) of the rows of weight in each bag; the bag of each index; the
+    size of each bag; and the index of each maximum."""
     return _bagged(
         weight, indices, offsets, by_frequency, mode, sparse, sample_weights, include_last, padding_idx
     )

@@ -85,6 +85,7 @@ def _limit(limit, dtype):
     forms="function_ foreach",
 )
 def clamp_min(x, low):
+    """max(self, min)"""
     return clamp(x, low, None)
 
 
@@ -96,6 +97,7 @@ def clamp_min(x, low):
     forms="function_ foreach",
 )
 def clamp_max(x, high):
+    """min(self, max)"""
     return clamp(x, None, high)
 
 

@@ -146,6 +146,7 @@ def linalg_lu_factor_ex(x, pivot, check_errors):
     samples=lambda: [S(matrix) for matrix in MATRICES],
 )
 def lu_with_info(x, pivot, check_errors):
+    """L below U in one matrix, the row that each row was exchanged with, and 0 or where U has a zero."""
     return linalg_lu_factor_ex(x, pivot, check_errors)
 
 

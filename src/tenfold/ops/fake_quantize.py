@@ -53,7 +53,7 @@ _TENSOR = lambda: [
     late=written,
 )
 def fake_quantize_with_mask(x, scale, zero_point, low, high):
-    """(clamp(round(x / scale) + zero_point) - zero_point) · scale, and where nothing was clamped."""
+    """(clamp(round(self / scale) + zero_point) - zero_point) · scale, and where nothing was clamped."""
     _check(x, low, high)
     if not low <= zero_point <= high:
         raise ArgumentError(f"fake_quantize: zero_point {zero_point} is not between {low} and {high}")
@@ -68,7 +68,7 @@ def fake_quantize_with_mask(x, scale, zero_point, low, high):
     late=written,
 )
 def fake_quantize_per_tensor_affine(x, scale, zero_point, low, high):
-    """(clamp(round(x / scale) + zero_point) - zero_point) · scale"""
+    """(clamp(round(self / scale) + zero_point) - zero_point) · scale"""
     return fake_quantize_with_mask(x, scale, zero_point, low, high)[0]
 
 
@@ -81,6 +81,7 @@ def fake_quantize_per_tensor_affine(x, scale, zero_point, low, high):
     ],
 )
 def fake_quantize_by_tensors(x, scale, zero_point, low, high):
+    """(clamp(round(self / scale) + zero_point) - zero_point) · scale, by a scale and zero point in tensors"""
     return fake_quantize_whole(x, scale, zero_point, low, high)[0]
 
 

@@ -207,6 +207,7 @@ def _declare(kind):
         f"fft_{kind}(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
         method=False,
         samples=_ALONG,
+        meaning=f"{MEANINGS[kind]}, along one dimension.",
         autocast="cpu: float32",
         late=written,
     )
@@ -217,6 +218,7 @@ def _declare(kind):
         f"fft_{kind}2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor",
         method=False,
         samples=_PLANES,
+        meaning=f"{MEANINGS[kind]}, over two dimensions.",
         autocast=several,
     )
     def plane(x, s, dim, norm):
@@ -228,6 +230,7 @@ def _declare(kind):
         f"fft_{kind}n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         method=False,
         samples=_SPACES,
+        meaning=f"{MEANINGS[kind]}, over any dimensions.",
         autocast=several,
     )
     def space(x, s, dim, norm):
@@ -235,10 +238,6 @@ def _declare(kind):
         if kind not in ("fft", "ifft"):
             _some(f"{kind}n", dims)
         return compute(f"{kind}n", x, dims, lengths, norm)
-
-    along.__doc__ = f"{MEANINGS[kind]}, along one dimension."
-    plane.__doc__ = f"{MEANINGS[kind]}, over two dimensions."
-    space.__doc__ = f"{MEANINGS[kind]}, over any dimensions."
 
 
 for _kind in KINDS:

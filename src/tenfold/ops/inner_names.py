@@ -82,6 +82,7 @@ def weight_norm_interface(v, g, dim):
     samples=lambda: [S(T(3, 4, dtype="bool"))],
 )
 def is_all_true(x):
+    """Whether all elements of a bool tensor are True."""
     return all(_bool(x))
 
 
@@ -90,6 +91,7 @@ def is_all_true(x):
     samples=lambda: [S(T(3, 4, dtype="bool"))],
 )
 def is_any_true(x):
+    """Whether any element of a bool tensor is True."""
     return any(_bool(x))
 
 
@@ -105,6 +107,7 @@ def _bool(x):
     needs="some tensors",
 )
 def stack_unchecked(tensors, dim):
+    """Tensors of one shape along a new dimension."""
     return stack(tensors, dim)
 
 
@@ -115,6 +118,7 @@ def stack_unchecked(tensors, dim):
     needs="out: dtype_of_self",
 )
 def logcumsumexp_unchecked(x, dim):
+    """log(cumsum(exp(self))) along a dimension."""
     return logcumsumexp(x, dim)
 
 
@@ -125,6 +129,7 @@ def logcumsumexp_unchecked(x, dim):
     late=written,
 )
 def cdist_forward(x, y, p, compute_mode):
+    """The p-norm distance of every row of x1 to every row of x2."""
     return cdist(x, y, p, compute_mode)
 
 
@@ -137,11 +142,13 @@ def cdist_forward(x, y, p, compute_mode):
     late=written,
 )
 def pdist_forward(x, p):
+    """The p-norm distance of every two rows, each pair once: those of the first row come first."""
     return pdist(x, p)
 
 
 @op("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", samples=lambda: [S(T(3, 4), T(2, 4))])
 def euclidean_dist(x, y):
+    """The distance of every row of x1 to every row of x2, by a matrix product."""
     return cdist(x, y, 2.0, 1)
 
 

@@ -80,31 +80,37 @@ def _lists():
 
 @op("atleast_1d(Tensor self) -> Tensor", method=False, samples=_ranks)
 def atleast_1d(x):
+    """A scalar as (1,); other tensors stay as they are."""
     return at_least(x, 1)
 
 
 @op("atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", samples=_lists)
 def atleast_1d_each(tensors):
+    """Each scalar as (1,); other tensors stay as they are."""
     return [at_least(tensor, 1) for tensor in tensors]
 
 
 @op("atleast_2d(Tensor self) -> Tensor", method=False, samples=_ranks)
 def atleast_2d(x):
+    """A scalar as (1, 1), a vector as (1, n); other tensors stay as they are."""
     return at_least(x, 2)
 
 
 @op("atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", samples=_lists)
 def atleast_2d_each(tensors):
+    """Each scalar as (1, 1), each vector as (1, n); other tensors stay as they are."""
     return [at_least(tensor, 2) for tensor in tensors]
 
 
 @op("atleast_3d(Tensor self) -> Tensor", method=False, samples=_ranks)
 def atleast_3d(x):
+    """A scalar as (1, 1, 1), a vector as (1, n, 1), a matrix as (n, m, 1); other tensors stay as they are."""
     return at_least(x, 3)
 
 
 @op("atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", samples=_lists)
 def atleast_3d_each(tensors):
+    """Each scalar as (1, 1, 1), vector as (1, n, 1), matrix as (n, m, 1); other tensors stay as they are."""
     return [at_least(tensor, 3) for tensor in tensors]
 
 
@@ -220,6 +226,7 @@ def meshgrid(tensors, indexing="ij"):
     samples=lambda: [S(vector.args[0], indexing=mode) for vector in _vectors() for mode in ("ij", "xy")],
 )
 def meshgrid_indexing(tensors, indexing):
+    """Grids: result i varies along dimension i as tensors[i] does; "xy" exchanges the first two."""
     return meshgrid(tensors, indexing)
 
 

@@ -111,6 +111,7 @@ def mse_loss(x, target, reduction):
 )  # fmt: skip
 @widened
 def mse_loss_backward(gradient, x, target, reduction):
+    """grad_output · 2 · (self - target); for a mean, divided by the number of elements."""
     floats("mse_loss_backward", x)
     difference = flat.sub(x, target)
     return difference * 2 * share(gradient, difference, reduction)
@@ -160,6 +161,8 @@ def _square(distance, near):
     late=written)  # fmt: skip
 @widened
 def smooth_l1_loss_backward(gradient, x, target, reduction, beta):
+    """grad_output · d / beta where d = self - target is smaller than beta, else grad_output · sign(d); for a
+    mean, divided by the number of elements."""
     floats("smooth_l1_loss_backward", x)
     difference = flat.sub(x, target)
     inside = flat.abs(difference) < beta
@@ -195,6 +198,7 @@ def _huber(x, target, reduction, delta):
 )  # fmt: skip
 @widened
 def huber_loss_backward(gradient, x, target, reduction, delta):
+    """grad_output · min(max(self - target, -delta), delta); for a mean, divided by the number of elements."""
     difference = flat.sub(x, target)
     return clamp(difference, -delta, delta) * share(gradient, difference, reduction)
 
@@ -266,6 +270,8 @@ def _same_dtype(name: str, x: Value, *others: Value | None) -> None:
 )
 @widened
 def binary_cross_entropy_backward(gradient, x, target, weight, reduction):
+    """grad_output · weight · (self - target) / max(self · (1 - self), 1e-12); for a mean, divided by the
+    number of elements."""
     _same_dtype("binary_cross_entropy_backward", x, target)
     fitting("binary_cross_entropy_backward", x, gradient, target)
     slope = (x - target) / flat.maximum((1 - x) * x, 1e-12)

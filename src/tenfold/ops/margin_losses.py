@@ -117,6 +117,8 @@ def soft_margin_loss(x, target, reduction):
 )  # fmt: skip
 @widened
 def soft_margin_loss_backward(gradient, x, target, reduction):
+    """-grad_output · target · e / (1 + e), e being exp(-target · self); for a mean, divided by the number of
+    elements."""
     power = flat.exp(-target * x)
     return -target * power / (power + 1) * share(gradient, power, reduction)
 
@@ -239,6 +241,8 @@ def _gaps(x, target, p, margin, weight):
 )
 @widened
 def multi_margin_loss_backward(gradient, x, target, p, margin, weight, reduction):
+    """grad_output · p · gap^(p - 1) · weight[target] / classes at each other class whose gap, margin -
+    self[target] + self[i], is positive, and minus their sum at the target; for a mean, over the batch."""
     _, slope, target = _gaps(x, target, p, margin, weight)
     slope = flat.where(hot(slope, target), -flat.sum(slope, (1,), keepdim=True), slope)
     gradient = flat.reshape(gradient, (-1, 1))
@@ -320,6 +324,8 @@ def _label_gaps(x, target, is_target):
 )
 @widened
 def multilabel_margin_loss_backward(gradient, x, target, reduction, is_target):
+    """For each target class j and other class i with 1 - self[j] + self[i] > 0, grad_output / classes at i
+    and minus as much at j; for a mean, over the batch."""
     if is_target.dtype is not x.dtype:
         raise DTypeError(
             f"multilabel_margin_loss_backward: is_target is {x.dtype.name}, not {is_target.dtype.name}"

@@ -139,6 +139,7 @@ def nuclear_norm(x, keepdim):
     autocast="cuda: float32",
 )
 def nuclear_norm_dims(x, dims, keepdim):
+    """The sum of the singular values of the matrices in two dimensions."""
     return linalg_matrix_norm_named(x, "nuc", dims, keepdim, None)
 
 

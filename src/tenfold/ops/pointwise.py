@@ -4,8 +4,8 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import DTypeError
 from tenfold.ops.numbers import number_in
-from tenfold.ops.precision import computed_in, exact_number, widened
-from tenfold.ops.promote import common, convert, to_float
+from tenfold.ops.precision import computed_in, exact_number, is_number, rounded_numbers, widened
+from tenfold.ops.promote import common, convert, exact_other, to_float
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
@@ -81,9 +81,14 @@ def subtraction(names, arguments):
     return common(names, arguments)
 
 
-@widened
-def _axpy(x, y, alpha):
-    return flat.add(x, flat.mul(y, alpha))
+def _combined(combine, x, y, alpha):
+    """x and alpha * y, with alpha rounded to their dtype, as PyTorch's kernels take it."""
+    dtype = next(each.dtype for each in (x, y) if not is_number(each))
+    check_number("alpha", alpha, dtype)
+    operands = [flat.constant(each, dtype) if is_number(each) else each for each in (x, y)]
+    if dtype.is_floating_point and dtype.itemsize < dtypes.float32.itemsize:
+        alpha = flat.constant(alpha, dtype)
+    return widened(lambda x, y, alpha: combine(x, flat.mul(y, alpha)))(*operands, alpha)
 
 
 @op(
@@ -105,9 +110,7 @@ def add(x, y, alpha):
     """self + alpha * other"""
     if type(alpha) is int and alpha == 1:
         return flat.add(x, y)
-    value = x if isinstance(x, flat.Value) else y
-    check_number("alpha", alpha, value.dtype)
-    return _axpy(x, y if isinstance(y, flat.Value) else flat.constant(y, value.dtype), alpha)
+    return _combined(flat.add, x, y, alpha)
 
 
 @op(
@@ -131,9 +134,7 @@ def sub(x, y, alpha):
     """self - alpha * other"""
     if type(alpha) is int and alpha == 1:
         return flat.sub(x, y)
-    value = x if isinstance(x, flat.Value) else y
-    check_number("alpha", alpha, value.dtype)
-    return _axpy(x, flat.neg(y if isinstance(y, flat.Value) else flat.constant(y, value.dtype)), alpha)
+    return _combined(flat.sub, x, y, alpha)
 
 
 @op(
@@ -159,7 +160,7 @@ def rsub(x, y, alpha):
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
     "multiply.Tensor(Tensor self, Tensor other) -> Tensor",
     "multiply.Scalar(Tensor self, Scalar other) -> Tensor",
-    promote=common,
+    promote=exact_other(common),
     numbers=True,
     inplace=True,
     forms="foreach",
@@ -167,6 +168,7 @@ def rsub(x, y, alpha):
 @exact_number
 @computed_in(dtypes.float16)  # float8 saturates as it is rounded
 def mul(x, y):
+    """self * other"""
     return flat.mul(x, y)
 
 
@@ -210,7 +212,7 @@ def power(x, y):
 _POLE = complex(float("inf"), float("nan"))  # zero to a power whose real part is negative
 
 
-@widened
+@rounded_numbers
 def _general_power(x, y):
     x, y = flat.broadcast(x, y)
     if x.dtype.kind == "int" and not x.dtype.is_signed:
@@ -317,6 +319,7 @@ def float_power(x, y):
 
 @op("square(Tensor self) -> Tensor", inplace=True, forms="function_")
 def square(x):
+    """self * self; of bools as int64"""
     if x.dtype.kind == "bool":
         x = flat.convert(x, dtypes.int64)
     return flat.mul(x, x)
@@ -336,6 +339,7 @@ def reciprocal(x):
 
 @op("neg(Tensor self) -> Tensor", "negative(Tensor self) -> Tensor", inplace=True, forms="function_ foreach")
 def neg(x):
+    """-self; bools have none"""
     _numeric("negation", x.dtype)
     return flat.neg(x)
 

@@ -47,10 +47,12 @@ def _polynomials(name, first, advance):
         k, last = flat.constant(1, dtypes.int64), flat.reduce(degree, "max")
         return flat.while_loop(unfinished, step, (k, last, degree, x, one, first(x), start))[-1]
 
-    evaluate.__doc__ = f"The {name.replace('_', ' ')} of degree n at x"
     lowering = doubled(evaluate)
     # As in PyTorch, they have no gradients: there is none by the degree.
-    facts = {"promote": _both_floats, "method": False, "differentiable": False}
+    *words, letter = name.split("_")
+    kind = " ".join([word if word in ("shifted", "polynomial") else word.capitalize() for word in words])
+    meaning = f"The {kind} {letter.capitalize()} of degree n at x"
+    facts = {"promote": _both_floats, "method": False, "differentiable": False, "meaning": meaning}
     op(f"special_{name}(Tensor x, Tensor n) -> Tensor", samples=_tensors, **facts)(lowering)
     op(
         f"special_{name}.x_scalar(Scalar x, Tensor n) -> Tensor",

@@ -42,14 +42,33 @@ widened = computed_in(dtypes.float32)
 doubled = computed_in(dtypes.float64)
 
 
+def is_number(argument: Any) -> bool:
+    """Whether an operand is a Python number, known now or later."""
+    return type(argument) is flat.LateNumber or not isinstance(argument, flat.Value)
+
+
 def exact_number(lowering: Lowering) -> Lowering:
-    """Decorate a lowering of two operands: where one is a Python number, half types compute in float32, so
-    that the number is not rounded to theirs."""
+    """Decorate a lowering of two operands: where one is a Python number, or a float32 beside a half type
+    (`promote.exact_other`), half types compute in float32, so that the number is not rounded to theirs."""
     wide = widened(lowering)
 
     @functools.wraps(lowering)
     def computed(x: Any, y: Any) -> Any:
-        numbers = [type(each) is flat.LateNumber or not isinstance(each, flat.Value) for each in (x, y)]
-        return wide(x, y) if any(numbers) else lowering(x, y)
+        exact = is_number(x) or is_number(y) or x.dtype is not y.dtype
+        return wide(x, y) if exact else lowering(x, y)
+
+    return computed
+
+
+def rounded_numbers(lowering: Lowering) -> Lowering:
+    """Decorate a lowering: half types compute in float32, with Python numbers rounded to their dtype."""
+    wide = widened(lowering)
+
+    @functools.wraps(lowering)
+    def computed(*operands: Any) -> Any:
+        dtype = next(each.dtype for each in operands if not is_number(each))
+        if dtype.is_floating_point and dtype.itemsize < dtypes.float32.itemsize:
+            operands = tuple([flat.constant(each, dtype) if is_number(each) else each for each in operands])
+        return wide(*operands)
 
     return computed

@@ -12,6 +12,7 @@ from tenfold.ops.views import as_reshape, squeezed, view_strides
 
 @op("prims::sqrt(Tensor self) -> Tensor")
 def sqrt(x):
+    """The square root of floats and complex numbers"""
     if x.dtype.kind not in ("float", "complex"):
         raise DTypeError(f"sqrt takes float, complex tensors, not {x.dtype.name}")
     return flat.sqrt(x)
@@ -19,6 +20,7 @@ def sqrt(x):
 
 @op("prims::convert_element_type(Tensor a, ScalarType dtype) -> Tensor")
 def convert_element_type(x, dtype):
+    """a in another dtype"""
     return flat.convert(x, dtype)
 
 
@@ -39,11 +41,13 @@ def iota(length, start, step, dtype, requires_grad):
 
 @op("prims::sum(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor")
 def sum(x, dims, dtype):
+    """The sum over dims, or of all elements; of integers and bools as int64"""
     return sum_dims(x, dims, False, dtype)
 
 
 @op("prims::prod(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor")
 def prod(x, dims, dtype):
+    """The product over dims, or of all elements; of integers and bools as int64"""
     return fold(counted(x, dtype), "mul", dims)
 
 
@@ -90,4 +94,5 @@ def squeeze(x, dims):
 
 @op("prims::view_of(Tensor(a) a) -> Tensor(a)", strides=unchanged, write=written_back)
 def view_of(x):
+    """a itself, as a view"""
     return x

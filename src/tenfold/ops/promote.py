@@ -75,3 +75,18 @@ def floating(dtype: DType) -> DType:
 
 common = promotion(lambda dtype: dtype)
 to_float = promotion(floating)
+
+
+def exact_other(promote: Promotion) -> Promotion:
+    """As `promote`, but a second operand without dimensions is not rounded to a half type: it stays a
+    float32, in which PyTorch computes with such an operand."""
+
+    def apply(names: Sequence[str], arguments: list[Any]) -> list[Any]:
+        promoted = promote(names, arguments)
+        dtype, other = promoted[0].dtype if isinstance(promoted[0], flat.Value) else None, arguments[1]
+        is_tensor = isinstance(other, flat.Value) and type(other) is not flat.LateNumber
+        if dtype in (dtypes.float16, dtypes.bfloat16) and is_tensor and not other.rank:
+            promoted[1] = other if other.dtype is dtype else flat.convert(other, dtypes.float32)
+        return promoted
+
+    return apply

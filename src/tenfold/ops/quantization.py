@@ -286,4 +286,5 @@ def choose_qparams_per_token(x, dtype):
 
 @op("quantized_decomposed::convert_element_type.no_fuse(Tensor input, ScalarType dtype) -> Tensor")
 def convert_element_type(x, dtype):
+    """input in another dtype."""
     return flat.convert(x, dtype)

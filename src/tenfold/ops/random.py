@@ -153,6 +153,7 @@ def randn(state, size, dtype):
     samples=lambda: [S(T(3, 4), generator=None), S(T(3, 4)), S(T())],
 )
 def rand_like(state, x, dtype):
+    """Uniform draws from [0, 1), in self's shape."""
     return rand(state, x.shape, dtype or x.dtype)
 
 
@@ -165,6 +166,7 @@ def rand_like(state, x, dtype):
     samples=lambda: [S(T(3, 4), generator=None), S(T(3, 4)), S(T())],
 )
 def randn_like(state, x, dtype):
+    """Draws from the normal distribution of mean 0 and variance 1, in self's shape."""
     return randn(state, x.shape, dtype or x.dtype)
 
 
@@ -222,6 +224,7 @@ def randint_low(state, low, high, size, dtype):
     samples=lambda: [S(T(3, 4), 1), S(T(3, 4), 2, dtype=dtypes.int8), S(T(3, 4), 2, generator=None)],
 )
 def randint_like(state, x, high, dtype):
+    """Integers from 0 up to, and without, high, in self's shape."""
     return between(state, 0, high, x.shape, dtype or x.dtype)
 
 
@@ -238,6 +241,7 @@ def randint_like(state, x, high, dtype):
     ],
 )
 def randint_like_low(state, x, low, high, dtype):
+    """Integers from low up to, and without, high, in self's shape."""
     return between(state, low, high, x.shape, dtype or x.dtype)
 
 

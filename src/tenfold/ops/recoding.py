@@ -31,12 +31,14 @@ def as_it_is(place, *arguments):
     differentiable=False,
     strides=unchanged,
     write=written_back,
+    meaning="self itself, through which no gradient flows",
 )
 @op("lift_fresh(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_it_is)
 @op(
     "resolve_conj(Tensor(a) self) -> Tensor(a)",
     "resolve_neg(Tensor(a) self) -> Tensor(a)",
     steps=as_it_is,
+    meaning="self itself: conjugates and signs are computed at once",
     torch_dialect="own name",
 )
 @op(
@@ -54,8 +56,10 @@ def as_it_is(place, *arguments):
         (strides, offset) if is_contiguous(place.shape, strides) else None
     ),
     grad_fn="CloneBackward0",
+    meaning="self with its elements in row-major order in memory: itself where they are, else copied",
 )
 def alias(x):
+    """self itself."""
     return x
 
 
@@ -136,11 +140,13 @@ def as_part(which):
 
 @op("real(Tensor(a) self) -> Tensor(a)", method=False, strides=part_strides(0), steps=as_part(0))
 def real(x):
+    """The real part of self, as a view; real tensors stay as they are."""
     return flat.real(x) if x.dtype.is_complex else x
 
 
 @op("imag(Tensor(a) self) -> Tensor(a)", method=False, strides=part_strides(1), steps=as_part(1))
 def imag(x):
+    """The imaginary part of a complex tensor, as a view."""
     if not x.dtype.is_complex:
         raise DTypeError(f"imag takes complex tensors, not {x.dtype.name}")
     return flat.imag(x)

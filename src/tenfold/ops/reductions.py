@@ -84,6 +84,7 @@ def sum(x, dtype):
     grad_fn="ProdBackward1",
 )
 def prod_dim(x, dim, keepdim, dtype):
+    """The product over a dimension; of integers and bools as int64."""
     return fold(counted(x, dtype), "mul", dim, keepdim)
 
 
@@ -99,6 +100,7 @@ def prod(x, dtype):
     grad_fn="MeanBackward1",
 )
 def mean_dims(x, dims, keepdim, dtype):
+    """The mean over dimensions of elements that are floating point or complex; NaN of none."""
     x = flat.convert(x, dtype or x.dtype)
     inexact("mean", x)
     total, count = flat.sum(widened(x), dims, keepdim), extent(x, dims)
@@ -190,11 +192,13 @@ def _extreme(name, x, kind, dims, keepdim):
 
 @op("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", samples=dims_samples)
 def amax(x, dims, keepdim):
+    """The largest element over dimensions; NaN if there is one. All that reach it share its gradient."""
     return _extreme("amax", x, "max", dims, keepdim)
 
 
 @op("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", samples=dims_samples)
 def amin(x, dims, keepdim):
+    """The smallest element over dimensions; NaN if there is one. All that reach it share its gradient."""
     return _extreme("amin", x, "min", dims, keepdim)
 
 
@@ -248,11 +252,13 @@ def min_other(x, y):
     ],
 )
 def aminmax(x, dim, keepdim):
+    """The smallest and the largest element, of all or along dim; NaN if there is one."""
     return tuple([_extreme("aminmax", x, kind, dim, keepdim) for kind in ("min", "max")])
 
 
 @op("_aminmax(Tensor self) -> (Tensor, Tensor)", method=False, samples=lambda: [S(T(3, 4)), S(T())])
 def _aminmax(x):
+    """The smallest and the largest element; NaN if there is one."""
     return aminmax(x, None, False)
 
 
@@ -262,6 +268,7 @@ def _aminmax(x):
     samples=dim_samples,
 )
 def _aminmax_dim(x, dim, keepdim):
+    """The smallest and the largest element along a dimension; NaN if there is one."""
     return aminmax(x, dim, keepdim)
 
 
@@ -358,6 +365,7 @@ def _truth(x, kind, dims, keepdim):
 
 @op("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", samples=identity_samples)
 def any_dims(x, dims, keepdim):
+    """Whether any element over dimensions is not zero; of none at all False. [] folds no dimension."""
     return _truth(x, "or", dims, keepdim)
 
 
@@ -366,6 +374,7 @@ def any_dims(x, dims, keepdim):
     samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0)],
 )
 def any_dim(x, dim, keepdim):
+    """Whether any element along a dimension is not zero; of none at all False."""
     return _truth(x, "or", dim, keepdim)
 
 
@@ -377,6 +386,7 @@ def any(x):
 
 @op("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", samples=identity_samples)
 def all_dims(x, dims, keepdim):
+    """Whether no element over dimensions is zero; of none at all True. [] folds no dimension."""
     return _truth(x, "and", dims, keepdim)
 
 
@@ -385,6 +395,7 @@ def all_dims(x, dims, keepdim):
     samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0)],
 )
 def all_dim(x, dim, keepdim):
+    """Whether no element along a dimension is zero; of none at all True."""
     return _truth(x, "and", dim, keepdim)
 
 
@@ -399,6 +410,7 @@ def all(x):
     samples=lambda: [S(T(2, 3, 4), [0, 2]), S(T(2, 3, 4), []), S(T(0, 3), [0]), S(T(), [0])],
 )
 def count_nonzero_dims(x, dims):
+    """How many elements over dimensions are not zero."""
     return flat.sum(flat.convert(flat.convert(x, dtypes.bool_), dtypes.int64), dims)
 
 

@@ -80,8 +80,13 @@ def _float(*shape):
     return T(*shape, dtype="float32")
 
 
-def _declare(name, dims, method, exact=False, corners=True):
-    """The rows of one way of resampling: `method(extent, count, align_corners, scale, real)` gives taps."""
+def _declare(name, dims, method, meaning, exact=False, corners=True):
+    """The rows of one way of resampling: `method(extent, count, align_corners, scale, real)` gives taps, and
+    `meaning` says what the i-th result along a dimension is."""
+    step = "the old size over the new, or 1 / scale" + (
+        ", or (old - 1) / (new - 1) with align_corners" if corners else ""
+    )
+    meaning = f"Along each dimension, {meaning}; step is {step}."
     size, image = (7, 6, 9)[:dims], (3, 4, 5)[-dims:]
     weighs_bytes = dims == 2 and not exact
     aligned = "bool align_corners, " if corners else ""
@@ -145,6 +150,7 @@ def _declare(name, dims, method, exact=False, corners=True):
         autocast=autocast,
         needs=needs,
         late=written if exact else None,
+        meaning=meaning,
     )
     def upsample(x, size, *rest):
         align, *scales = split(rest)
@@ -161,6 +167,7 @@ def _declare(name, dims, method, exact=False, corners=True):
         module="nn",
         samples=by_factor,
         autocast=autocast,
+        meaning=meaning,
     )
     def upsample_by_factor(x, size, *rest):
         align, factors = split(rest)
@@ -176,6 +183,7 @@ def _declare(name, dims, method, exact=False, corners=True):
         samples=back,
         needs=needs,
         late=written,
+        meaning=f"Each element of grad_output, weighted as in `{name}`, added to what it was read from.",
     )
     def upsample_backward(cotangent, size, input_size, *rest):
         align, *scales = split(rest)
@@ -188,9 +196,6 @@ def _declare(name, dims, method, exact=False, corners=True):
             )
         return spread_back(cotangent, taps(size, align, scales, real_of(cotangent.dtype)), input_size[2:])
 
-    kind = name.removeprefix("_").removeprefix("upsample_")
-    upsample.__doc__ = f"Images resampled to another size ({kind})."
-
 
 def _smooth(name):
     return lambda *arguments: smooth(name, *arguments)
@@ -201,6 +206,7 @@ for _dims in (1, 2, 3):
         f"upsample_nearest{_dims}d",
         _dims,
         lambda extent, count, align, scale, real: nearest(extent, count, scale, 0.0),
+        "the element at floor(i · step)",
         exact=True,
         corners=False,
     )
@@ -208,12 +214,22 @@ for _dims in (1, 2, 3):
         f"_upsample_nearest_exact{_dims}d",
         _dims,
         lambda extent, count, align, scale, real: nearest(extent, count, scale, 0.5),
+        "the element at floor((i + 1/2) · step)",
         exact=True,
         corners=False,
     )
-_declare("upsample_linear1d", 1, linear)
-_declare("upsample_bilinear2d", 2, linear)
-_declare("upsample_trilinear3d", 3, linear)
-_declare("upsample_bicubic2d", 2, cubic)
-for _name in ("bilinear", "bicubic", "lanczos"):
-    _declare(f"_upsample_{_name}2d_aa", 2, _smooth(_name))
+_PLACE = "(i + 1/2) · step - 1/2 (i · step with align_corners)"
+_LINEAR = f"the two elements around {_PLACE}, weighted by nearness"
+_declare("upsample_linear1d", 1, linear, _LINEAR)
+_declare("upsample_bilinear2d", 2, linear, _LINEAR)
+_declare("upsample_trilinear3d", 3, linear, _LINEAR)
+_declare(
+    "upsample_bicubic2d", 2, cubic, f"the four elements around {_PLACE}, weighted by a cubic kernel, a = -3/4"
+)
+for _name, _kernel in {
+    "bilinear": "triangle",
+    "bicubic": "cubic kernel",
+    "lanczos": "Lanczos kernel",
+}.items():
+    _under = f"all elements under a {_kernel} around (i + 1/2) · step - 1/2, widened by a step above 1"
+    _declare(f"_upsample_{_name}2d_aa", 2, _smooth(_name), _under)

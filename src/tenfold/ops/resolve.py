@@ -52,6 +52,7 @@ class Resolver:
         self._method = method
         self.numbers_as_tensors = numbers_as_tensors
         self._overloads: list[_Overload] = []  # made by the first call
+        self._older: list[_Overload] = []
         self._plans: dict[tuple[Any, ...], _Plan | None] = {}
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, list[Any]]:
@@ -86,6 +87,11 @@ class Resolver:
         if not self._overloads:
             ordered = in_torch_order(self.schemas, self._method)
             self._overloads = [_Overload(s, self.schemas.index(s), self._method) for s in ordered]
+            self._older = [
+                _Overload(s, self.schemas.index(s), self._method, order)
+                for s in ordered
+                for order in _older(s)
+            ]
         by_type = all(map(self._fitter.is_plain, (*args, *kwargs.values())))
         for numbers in (False, True)[: 1 + self.numbers_as_tensors]:
             attempts = []
@@ -95,6 +101,10 @@ class Resolver:
                 if not attempt.problem:
                     return attempt, by_type
                 attempts.append(attempt)
+            for overload in self._older:
+                attempt = _Attempt(overload, self._fitter, args, kwargs, numbers)
+                if not attempt.problem:
+                    return attempt, by_type and not attempt.by_value
         raise _refusal(self.name, attempts, args, kwargs)
 
 
@@ -114,14 +124,16 @@ class _Overload:
 
     __slots__ = ("defaults", "index", "method", "names", "parameters", "positional", "schema", "spreads")
 
-    def __init__(self, schema: Schema, index: int, method: bool):
+    def __init__(self, schema: Schema, index: int, method: bool, order: Sequence[int] | None = None):
         self.schema = schema
         self.index = index
         self.method = method
         self.parameters = list(enumerate(schema.arguments))
+        if order is not None:
+            self.parameters = [(slot, _required(schema.arguments[slot])) for slot in order]
         if method:
             self.parameters.sort(key=lambda parameter: parameter[1].name != "self")
-        self.positional = sum(not a.keyword_only for a in schema.arguments)
+        self.positional = sum(not a.keyword_only for _, a in self.parameters)
         # A list of ints that stands alone may be spread: x.view(2, 3), rand(2, 3).
         last = self.parameters[self.positional - 1][1].type if self.positional == 1 + method else None
         self.spreads = last is not None and last.is_list and last.kind == "int"
@@ -384,8 +396,9 @@ def _is_dtype(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool | int | float | complex:
-    for python, numpy in ((bool, np.bool_), (int, np.integer), (float, np.floating)):
-        if isinstance(value, python | numpy):
+    """Python's number. NumPy's bool is a float, as PyTorch's parser has it."""
+    for python, types in ((bool, bool), (int, int | np.integer), (float, float | np.floating | np.bool_)):
+        if isinstance(value, types):
             return python(value)
     return complex(value)
 
@@ -412,6 +425,32 @@ _KINDS = {
     "QScheme": _Kind(_words("quantization scheme"), (str,), _is_string, str.__str__),
     "Dimname": _Kind(_words("dimension name"), (str,), _is_string, str.__str__),
 }
+
+
+def _required(argument: Argument) -> Argument:
+    """The argument as one that a call must give, by its position."""
+    return Argument(argument.name, argument.type)
+
+
+_FACTORS = ("alpha", "value")
+
+
+def _older(schema: Schema) -> list[list[int]]:
+    """The orders, as slots of the schema, in which programs from before PyTorch 1.5 give the arguments, and
+    which PyTorch still takes: factors stand in front of what they scale, as in `add(x, 0.1, y)` and
+    `addmm(0.5, x, 2, a, b)`."""
+    by_name = {argument.name: slot for slot, argument in enumerate(schema.arguments) if argument.keyword_only}
+    operands = [slot for slot, argument in enumerate(schema.arguments) if not argument.keyword_only]
+    tensors = all(schema.arguments[slot].type.kind == "Tensor" for slot in operands)
+    factors = [by_name[name] for name in _FACTORS if name in by_name]
+    if not tensors or len(operands) < 2 or not factors or not set(by_name) <= {"beta", *_FACTORS}:
+        return []
+    first, *rest = operands
+    if "beta" not in by_name:
+        return [[first, *factors, *rest]]
+    return [[by_name["beta"], first, *factors, *rest], [by_name["beta"], first, *rest]]
+
+
 _PLAIN = {int, float, bool, complex, str, DType, Device, type(None), MeshDevice}
 
 

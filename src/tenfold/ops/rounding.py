@@ -11,10 +11,15 @@ from tenfold.ops.table import op
 from tenfold.ops.undifferentiable import chosen_by
 
 
-def _rounding(build, *names):
+def _rounding(build, meaning, *names):
     """Rows for a rounding of floats that leaves integers as they are."""
 
-    @op(*[f"{name}(Tensor self) -> Tensor" for name in names], inplace=True, forms="function_ foreach")
+    @op(
+        *[f"{name}(Tensor self) -> Tensor" for name in names],
+        meaning=meaning,
+        inplace=True,
+        forms="function_ foreach",
+    )
     def rounding(x):
         if x.dtype.kind in ("bool", "complex"):
             raise DTypeError(f"{names[0]} is not defined for {x.dtype.name}")
@@ -25,10 +30,10 @@ def truncate(x):
     return copy_sign(flat.floor(flat.abs(x)), x)
 
 
-_rounding(flat.floor, "floor")
-_rounding(flat.ceil, "ceil")
-_rounding(flat.round_half_even, "round")
-_rounding(truncate, "trunc", "fix")
+_rounding(flat.floor, "The largest integer that is not above self", "floor")
+_rounding(flat.ceil, "The smallest integer that is not below self", "ceil")
+_rounding(flat.round_half_even, "The nearest integer, halves to even", "round")
+_rounding(truncate, "self without its fraction: rounded towards zero", "trunc", "fix")
 
 
 def _decimals():
@@ -70,6 +75,7 @@ def frac(x):
 @op("abs(Tensor self) -> Tensor", inplace=True, forms="function_ foreach")
 @op("absolute(Tensor self) -> Tensor", inplace=True, torch_dialect="abs(self)")
 def absolute(x):
+    """|self|; of a complex number sqrt(real ** 2 + imag ** 2)"""
     return _size(x) if x.dtype.is_signed or x.dtype.kind == "bool" else x
 
 

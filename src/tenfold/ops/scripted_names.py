@@ -15,23 +15,24 @@ from tenfold.ops.table import find, op
 # Operators
 
 
-def _operator(name, build):
+def _operator(name, sign, build):
     @op(
         f"{name}.Scalar(Tensor self, Scalar other) -> Tensor",
         f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
         promote=common,
         function=False,
         method=False,
+        meaning=f"self {sign} other",
     )
     def operate(x, y):
         return build(x, y)
 
 
-_operator("__and__", flat.logical_and)
-_operator("__or__", flat.logical_or)
-_operator("__xor__", flat.logical_xor)
-_operator("__lshift__", left_shift)
-_operator("__rshift__", right_shift)
+_operator("__and__", "&", flat.logical_and)
+_operator("__or__", "|", flat.logical_or)
+_operator("__xor__", "^", flat.logical_xor)
+_operator("__lshift__", "<<", left_shift)
+_operator("__rshift__", ">>", right_shift)
 
 
 # Indices without None
@@ -57,6 +58,7 @@ def _put_samples():
     samples=_read_samples,
 )
 def index_twin(x, indices):
+    """self[indices[0], indices[1], …]"""
     return index(x, indices)
 
 

@@ -80,6 +80,7 @@ def _to_float(x):
     samples=lambda: _along(False),
 )
 def _softmax(x, dim, half_to_float):
+    """exp(self) / sum(exp(self)) along a dimension; half_to_float: of float16, in float32"""
     return _normal(_to_float(x) if half_to_float else x, dim)
 
 
@@ -89,6 +90,7 @@ def _softmax(x, dim, half_to_float):
     samples=lambda: _along(False),
 )
 def _log_softmax(x, dim, half_to_float):
+    """self - log(sum(exp(self))) along a dimension; half_to_float: of float16, in float32"""
     return _log_normal(_to_float(x) if half_to_float else x, dim)
 
 

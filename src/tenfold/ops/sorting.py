@@ -82,6 +82,7 @@ def sort(x, dim, descending):
     samples=stable_samples,
 )
 def sort_stable(x, stable, dim, descending):
+    """The elements in order along a dimension, and the places they came from; equal ones keep their order."""
     return _ordered("sort", x, dim, descending)
 
 
@@ -101,6 +102,7 @@ def argsort(x, dim, descending):
     positions="-> 0",
 )
 def argsort_stable(x, stable, dim, descending):
+    """The places from which the elements of a stable sort come."""
     return _ordered("argsort", x, dim, descending)[1]
 
 
@@ -384,6 +386,7 @@ def quantile(x, q, dim, keepdim, interpolation):
 
 @op(f"quantile.scalar(Tensor self, float q, {QUANTILE}", samples=number_q_samples, autocast="cpu: float32")
 def quantile_scalar(x, q, dim, keepdim, interpolation):
+    """The q-th quantile along a dimension or of all elements; NaN if there is one."""
     return _quantile("quantile", x, _number("quantile", x, q), dim, keepdim, interpolation, False)
 
 
@@ -395,4 +398,5 @@ def nanquantile(x, q, dim, keepdim, interpolation):
 
 @op(f"nanquantile.scalar(Tensor self, float q, {QUANTILE}", samples=number_q_samples, autocast="cpu: float32")
 def nanquantile_scalar(x, q, dim, keepdim, interpolation):
+    """The q-th quantile along a dimension or of all elements, of those that are not NaN."""
     return _quantile("nanquantile", x, _number("nanquantile", x, q), dim, keepdim, interpolation, True)

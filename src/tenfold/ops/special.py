@@ -6,7 +6,7 @@ import math
 from tenfold import flat
 from tenfold.base.errors import ArgumentError, DTypeError
 from tenfold.ops.bessel import EULER, polynomial
-from tenfold.ops.precision import doubled, widened
+from tenfold.ops.precision import doubled, rounded_numbers, widened
 from tenfold.ops.promote import to_float
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -31,10 +31,24 @@ def _unary(build, name, *specials, forms="", **facts):
         op(*schemas, promote=_real, method=False, **facts)(build)
 
 
-_unary(widened(flat.erf), "erf", forms="function_ foreach")
-_unary(widened(flat.erf), None, "erf", torch_dialect="erf(self)")
-_unary(widened(flat.erfc), "erfc", "erfc", forms="function_ foreach", torch_dialect="erfc_by_erf")
-_unary(widened(flat.erfinv), "erfinv", "erfinv", autocast="cuda: float32")
+_ERF = "2 / sqrt(pi) * the integral of exp(-t ** 2) from 0 to self"
+_unary(widened(flat.erf), "erf", forms="function_ foreach", meaning=_ERF)
+_unary(widened(flat.erf), None, "erf", torch_dialect="erf(self)", meaning=_ERF)
+_unary(
+    widened(flat.erfc),
+    "erfc",
+    "erfc",
+    forms="function_ foreach",
+    torch_dialect="erfc_by_erf",
+    meaning="1 - erf(self), accurate where that is near zero",
+)
+_unary(
+    widened(flat.erfinv),
+    "erfinv",
+    "erfinv",
+    autocast="cuda: float32",
+    meaning="The x of erf(x) = self, which is from -1 to 1",
+)
 
 
 # The normal distribution
@@ -170,7 +184,7 @@ def _product_with_log(x, y, shift):
 @op("special_xlogy(Tensor self, Tensor other) -> Tensor", promote=_real, method=False)
 @op("special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", promote=_real, method=False)
 @op("special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor", promote=_real, method=False)
-@widened
+@rounded_numbers
 def xlogy(x, y):
     """self * log(other), and 0 where self is 0"""
     return _times_log(x, y, 0)
@@ -179,7 +193,7 @@ def xlogy(x, y):
 @op("special_xlog1py(Tensor self, Tensor other) -> Tensor", promote=_real, method=False)
 @op("special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor", promote=_real, method=False)
 @op("special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor", promote=_real, method=False)
-@widened
+@rounded_numbers
 def xlog1py(x, y):
     """self * log(1 + other), and 0 where self is 0"""
     return _times_log(x, y, 1)

@@ -108,7 +108,7 @@ def unbiased_samples():
     late=written,
 )
 def var_correction(x, dims, correction, keepdim):
-    """sum(|x - mean|**2) / max(0, n - correction)"""
+    """sum(|self - mean|**2) / max(0, n - correction)"""
     return spread("var", _variance, x, dims, correction, keepdim)[0]
 
 
@@ -117,11 +117,13 @@ def var_correction(x, dims, correction, keepdim):
     samples=unbiased_dims_samples,
 )
 def var_dims(x, dims, unbiased, keepdim):
+    """sum(|self - mean|**2) / (n - 1), or over n if not unbiased, over dimensions"""
     return var_correction(x, dims, int(unbiased), keepdim)
 
 
 @op("var(Tensor self, bool unbiased=True) -> Tensor", samples=unbiased_samples)
 def var(x, unbiased):
+    """sum(|self - mean|**2) / (n - 1), or over n if not unbiased, of all elements"""
     return var_correction(x, None, int(unbiased), False)
 
 
@@ -131,7 +133,7 @@ def var(x, unbiased):
     late=written,
 )
 def std_correction(x, dims, correction, keepdim):
-    """sqrt(sum(|x - mean|**2) / max(0, n - correction))"""
+    """sqrt(sum(|self - mean|**2) / max(0, n - correction))"""
     return spread("std", _deviation, x, dims, correction, keepdim)[0]
 
 
@@ -140,11 +142,13 @@ def std_correction(x, dims, correction, keepdim):
     samples=unbiased_dims_samples,
 )
 def std_dims(x, dims, unbiased, keepdim):
+    """sqrt(sum(|self - mean|**2) / (n - 1)), or over n if not unbiased, over dimensions"""
     return std_correction(x, dims, int(unbiased), keepdim)
 
 
 @op("std(Tensor self, bool unbiased=True) -> Tensor", samples=unbiased_samples)
 def std(x, unbiased):
+    """sqrt(sum(|self - mean|**2) / (n - 1)), or over n if not unbiased, of all elements"""
     return std_correction(x, None, int(unbiased), False)
 
 
@@ -166,11 +170,13 @@ def var_mean_correction(x, dims, correction, keepdim):
     samples=unbiased_dims_samples,
 )
 def var_mean_dims(x, dims, unbiased, keepdim):
+    """The variance and the mean over dimensions."""
     return var_mean_correction(x, dims, int(unbiased), keepdim)
 
 
 @op("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", method=False, samples=unbiased_samples)
 def var_mean(x, unbiased):
+    """The variance and the mean of all elements."""
     return var_mean_correction(x, None, int(unbiased), False)
 
 
@@ -194,6 +200,7 @@ def std_mean_correction(x, dims, correction, keepdim):
     torch_dialect="deviation_and_mean",
 )
 def std_mean_dims(x, dims, unbiased, keepdim):
+    """The standard deviation and the mean over dimensions."""
     return std_mean_correction(x, dims, int(unbiased), keepdim)
 
 
@@ -204,6 +211,7 @@ def std_mean_dims(x, dims, unbiased, keepdim):
     torch_dialect="deviation_and_mean",
 )
 def std_mean(x, unbiased):
+    """The standard deviation and the mean of all elements."""
     return std_mean_correction(x, None, int(unbiased), False)
 
 
@@ -237,7 +245,7 @@ def norm_samples():
     autocast="cuda: float32 result",
 )
 def linalg_vector_norm(x, order, dims, keepdim, dtype):
-    """sum(|x|**ord) ** (1/ord); ord 0 counts what is not zero, inf and -inf take the extremes of |x|."""
+    """sum(|self|**ord) ** (1/ord); ord 0 counts what is not zero, inf and -inf take the extremes."""
     inexact("vector_norm", x)
     if dtype is not None:
         not_narrower(x, dtype)
@@ -311,6 +319,8 @@ def not_narrower(x, dtype):
     autocast="cuda: float32 result",
 )
 def norm_dims(x, p, dims, keepdim):
+    """sum(|self|**p) ** (1/p) over dimensions, p being by default 2; p 0 counts what is not zero, inf and
+    -inf take the extremes of |self|."""
     return linalg_vector_norm(x, 2 if p is None else p, dims, keepdim, None)
 
 
@@ -321,7 +331,7 @@ def norm_dims(x, p, dims, keepdim):
     autocast="cuda: float32 result",
 )
 def norm(x, p):
-    """sum(|x|**p) ** (1/p) over all elements."""
+    """sum(|self|**p) ** (1/p) over all elements."""
     return linalg_vector_norm(x, p, None, False, None)
 
 
@@ -333,6 +343,7 @@ def norm(x, p):
     autocast="cuda: float32 result",
 )
 def norm_dims_dtype(x, p, dims, keepdim, dtype):
+    """sum(|self|**p) ** (1/p) over dimensions, in another dtype."""
     return linalg_vector_norm(x, 2 if p is None else p, dims, keepdim, dtype)
 
 
@@ -343,6 +354,7 @@ def norm_dims_dtype(x, p, dims, keepdim, dtype):
     autocast="cuda: float32 result",
 )
 def norm_dtype(x, p, dtype):
+    """sum(|self|**p) ** (1/p) over all elements, in another dtype."""
     return norm_dims_dtype(x, p, None, False, dtype)
 
 
@@ -357,7 +369,7 @@ def frobenius_samples():
     autocast="cuda: float32",
 )
 def frobenius_norm(x, dims, keepdim):
-    """sqrt(sum(|x|**2))"""
+    """sqrt(sum(|self|**2))"""
     if len(dims) > 2:
         raise ShapeError(f"frobenius_norm takes at most two dimensions, not {list(dims)}")
     return linalg_vector_norm(x, 2, dims, keepdim, None)

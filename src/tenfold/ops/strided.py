@@ -75,6 +75,7 @@ def diagonal(x, offset, dim1, dim2):
     samples=lambda: [S(T(3, 4)), S(T(2, 3, 4), offset=1)],
 )
 def linalg_diagonal(x, offset, dim1, dim2):
+    """The elements A[i, i + offset] of two dimensions, as a last dimension."""
     return diagonal(x, offset, dim1, dim2)
 
 
@@ -270,6 +271,7 @@ def copy(x, src):
     forms="function_",
 )
 def fill(x, value):
+    """value in every element, in self's shape and dtype."""
     return flat.full_like(x, number_in(value, x.dtype, math.prod(x.shape) == 1))
 
 
@@ -282,6 +284,7 @@ def fill(x, value):
     forms="function_",
 )
 def fill_with(x, value):
+    """value, a zero-dimensional tensor, in every element, in self's shape and dtype."""
     if value.rank:
         raise ShapeError(f"fill: the value must be zero-dimensional, not {value.type}", help="use copy_")
     return copy(x, value)
@@ -291,4 +294,5 @@ def fill_with(x, value):
     "zero(Tensor self) -> Tensor", function=False, method=False, inplace=True, uniform=True, forms="function_"
 )
 def zero(x):
+    """0 in every element, in self's shape and dtype."""
     return flat.full_like(x, 0)

@@ -17,7 +17,7 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.bounded import Generations
 from tenfold.base.errors import TenfoldError
-from tenfold.ops.callee import OpCall
+from tenfold.ops.callee import OpCall, weight
 from tenfold.ops.promote import Promotion
 from tenfold.ops.schema import Schema, parse
 
@@ -90,6 +90,10 @@ class Sized(NamedTuple):
 class Facts:
     """What a row may state besides its schema and its lowering, and what holds where it does not."""
 
+    # What it computes, in the schema's names: for rows that share a lowering with others, or are declared by
+    # a function. Else the lowering's docstring says it.
+    meaning: str = ""
+
     # Names: where Python finds it.
     method: bool = False  # a Tensor method; from the schema, where a row does not say
     function: bool = True
@@ -125,6 +129,7 @@ class Facts:
     # What PyTorch calls the node of its gradient, where it is not named after the op: "MulBackward0", or a
     # function of the ranks of its tensors.
     grad_fn: str | Callable[[list[int]], str] = ""
+    saves_views: tuple[int, ...] = ()  # the inputs of which PyTorch's gradient saves a view, by their places
 
     # Views (see `views.py`).
     strides: Callable | None = None
@@ -174,8 +179,13 @@ class Row(Facts):
             self.module = next((m for prefix, m in MODULES.items() if self.name.startswith(prefix)), None)
         self.home = ""  # the module that declares it
         self.alias_of: str | None = None
-        self.calls = Generations()  # of OpCalls; `UNABLE` for loose ones that cannot be
+        self.calls = Generations(weight)  # of OpCalls; `UNABLE` for loose ones that cannot be
         self._schema: Schema | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the package itself declares the row, and not a user's package or `library.custom_op`."""
+        return self.home.startswith("tenfold.ops.")
 
     @property
     def schema(self) -> Schema:
@@ -194,7 +204,8 @@ class Row(Facts):
 
     @property
     def doc(self) -> str:
-        return self.lowering.__doc__ or ""
+        """What it computes, in one line."""
+        return " ".join((self.meaning or self.lowering.__doc__ or "").split())
 
     @functools.cached_property
     def python_name(self) -> str:

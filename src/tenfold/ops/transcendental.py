@@ -12,26 +12,63 @@ from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
 
 
-def _unary(build, *names, **facts):
+def _unary(build, meaning, *names, **facts):
     """Rows for a function of one float or complex number, under each of its names."""
-    op(*[f"{name}(Tensor self) -> Tensor" for name in names], promote=to_float, inplace=True, **facts)(
-        widened(build)
-    )
+    schemas = [f"{name}(Tensor self) -> Tensor" for name in names]
+    op(*schemas, promote=to_float, inplace=True, meaning=meaning, **facts)(widened(build))
 
 
-_unary(flat.exp, "exp", autocast="cuda: float32", forms="function_ foreach")
-_unary(flat.log, "log", autocast="cuda: float32", forms="function_ foreach")
-_unary(flat.sqrt, "sqrt", forms="function_ foreach")
-_unary(flat.rsqrt, "rsqrt", autocast="cuda: float32", forms="function_ foreach")
-_unary(flat.sin, "sin", forms="function_ foreach")
-_unary(flat.cos, "cos", forms="function_ foreach")
-_unary(flat.tan, "tan", autocast="cuda: float32", forms="function_ foreach")
-_unary(flat.tanh, "tanh", forms="function_ foreach")
-_unary(flat.asin, "asin", "arcsin", autocast="cuda: float32", forms="function_ foreach")
-_unary(flat.acos, "acos", "arccos", autocast="cuda: float32", forms="function_ foreach")
-_unary(flat.atan, "atan", "arctan", forms="function_ foreach")
-_unary(flat.acosh, "acosh", "arccosh", forms="function_")
-_unary(flat.atanh, "atanh", "arctanh", forms="function_")
+_unary(flat.exp, "e ** self", "exp", autocast="cuda: float32", forms="function_ foreach")
+_unary(
+    flat.log,
+    "The natural logarithm of self; NaN for a negative real number",
+    "log",
+    autocast="cuda: float32",
+    forms="function_ foreach",
+)
+_unary(flat.sqrt, "self ** (1 / 2); NaN for a negative real number", "sqrt", forms="function_ foreach")
+_unary(flat.rsqrt, "1 / sqrt(self)", "rsqrt", autocast="cuda: float32", forms="function_ foreach")
+_unary(flat.sin, "The sine of self, in radians", "sin", forms="function_ foreach")
+_unary(flat.cos, "The cosine of self, in radians", "cos", forms="function_ foreach")
+_unary(flat.tan, "sin(self) / cos(self)", "tan", autocast="cuda: float32", forms="function_ foreach")
+_unary(flat.tanh, "(exp(self) - exp(-self)) / (exp(self) + exp(-self))", "tanh", forms="function_ foreach")
+_unary(
+    flat.asin,
+    "The angle, from -pi / 2 to pi / 2, whose sine is self; NaN for a real number outside [-1, 1]",
+    "asin",
+    "arcsin",
+    autocast="cuda: float32",
+    forms="function_ foreach",
+)
+_unary(
+    flat.acos,
+    "The angle, from 0 to pi, whose cosine is self; NaN for a real number outside [-1, 1]",
+    "acos",
+    "arccos",
+    autocast="cuda: float32",
+    forms="function_ foreach",
+)
+_unary(
+    flat.atan,
+    "The angle, from -pi / 2 to pi / 2, whose tangent is self",
+    "atan",
+    "arctan",
+    forms="function_ foreach",
+)
+_unary(
+    flat.acosh,
+    "log(self + sqrt(self + 1) * sqrt(self - 1)); NaN for a real number below 1",
+    "acosh",
+    "arccosh",
+    forms="function_",
+)
+_unary(
+    flat.atanh,
+    "log((1 + self) / (1 - self)) / 2; NaN for a real number outside [-1, 1]",
+    "atanh",
+    "arctanh",
+    forms="function_",
+)
 
 
 @op(
@@ -44,6 +81,7 @@ _unary(flat.atanh, "atanh", "arctanh", forms="function_")
 @widened
 @flat.differentiated(lambda cotangent, result, x: (cotangent * flat.conj(flat.rsqrt(x * x + 1)),))
 def asinh(x):
+    """log(self + sqrt(self ** 2 + 1))"""
     value = flat.asinh(x)
     if not x.dtype.is_complex:
         return value
@@ -70,6 +108,7 @@ def _half_exponentials(x):
 @widened
 @flat.differentiated(lambda cotangent, result, x: (cotangent * flat.conj(cosh(x)),))
 def sinh(x):
+    """(exp(self) - exp(-self)) / 2"""
     if x.dtype.is_complex:
         return flat.sinh(x)
     grown, shrunk = _half_exponentials(x)
@@ -87,6 +126,7 @@ def sinh(x):
 @widened
 @flat.differentiated(lambda cotangent, result, x: (cotangent * flat.conj(sinh(x)),))
 def cosh(x):
+    """(exp(self) + exp(-self)) / 2"""
     if x.dtype.is_complex:
         return flat.cosh(x)
     grown, shrunk = _half_exponentials(x)
@@ -144,6 +184,7 @@ def exp2(x):
 )
 @widened
 def log2(x):
+    """log(self) / log(2)"""
     return _scaled_log(x, math.log(2))
 
 
@@ -156,6 +197,7 @@ def log2(x):
 )
 @widened
 def log10(x):
+    """log(self) / log(10)"""
     return _scaled_log(x, math.log(10))
 
 
@@ -185,7 +227,14 @@ def sinc(x):
 
 
 def _in_unit_interval():
-    return [S(T(3, 4, low=0.0, high=1.0)), S(T(3, 4), 0.25), S(T(3, 4), 0.01), S(T(0, 3)), S(T(), 0.1)]
+    return [
+        S(T(3, 4, low=0.0, high=1.0)),
+        S(T(3, 4), 0.25),
+        S(T(3, 4), 0.01),
+        S(T(3, 4), 0.75),
+        S(T(0, 3)),
+        S(T(), 0.1),
+    ]
 
 
 @op(
@@ -218,7 +267,9 @@ def _of_log_odds(cotangent, result, x, eps):
 @flat.differentiated(_of_log_odds)
 def _log_odds(x, eps):
     if eps is not None:
-        x = flat.minimum(flat.maximum(x, eps), 1 - eps)
+        x = flat.where(
+            flat.lt(x, eps), eps, flat.where(flat.gt(x, 1 - eps), 1 - eps, x)
+        )  # eps may exceed 1/2
     return flat.log(x / (1 - x))
 
 
@@ -237,8 +288,8 @@ def atan2(y, x):
     return flat.atan2(y, x)
 
 
-def _scaled(name, factor):
-    @op(f"{name}(Tensor self) -> Tensor", promote=to_float, inplace=True, forms="function_")
+def _scaled(name, meaning, factor):
+    @op(f"{name}(Tensor self) -> Tensor", promote=to_float, meaning=meaning, inplace=True, forms="function_")
     @widened
     def scaled(x):
         if x.dtype.is_complex:
@@ -246,8 +297,8 @@ def _scaled(name, factor):
         return x * factor
 
 
-_scaled("deg2rad", math.pi / 180)
-_scaled("rad2deg", 180 / math.pi)
+_scaled("deg2rad", "self * pi / 180", math.pi / 180)
+_scaled("rad2deg", "self * 180 / pi", 180 / math.pi)
 
 
 def _log_add(x, y, exp, log, log1p):

@@ -38,6 +38,7 @@ def _put_back(view, gradient, sizes, *arguments):
     **_HIDDEN,
 )
 def select_backward(gradient, sizes, dim, index):
+    """Zeros of input_sizes with grad_output at `index` along dim."""
     return _put_back(select, gradient, sizes, dim, index)
 
 
@@ -48,6 +49,7 @@ def select_backward(gradient, sizes, dim, index):
     **_HIDDEN,
 )
 def slice_backward(gradient, sizes, dim, start, end, step):
+    """Zeros of input_sizes with grad_output at start:end:step along dim."""
     return _put_back(slice, gradient, sizes, dim, start, end, step)
 
 
@@ -57,6 +59,7 @@ def slice_backward(gradient, sizes, dim, start, end, step):
     **_HIDDEN,
 )
 def diagonal_backward(gradient, sizes, offset, dim1, dim2):
+    """Zeros of input_sizes with grad_output on the diagonal of dim1 and dim2 that starts at offset."""
     return _put_back(diagonal, gradient, sizes, offset, dim1, dim2)
 
 
@@ -67,6 +70,7 @@ def diagonal_backward(gradient, sizes, offset, dim1, dim2):
     needs="unfolded",
 )
 def unfold_backward(gradient, sizes, dim, size, step):
+    """Zeros of input_sizes with each window of grad_in added where it was taken from along dim."""
     return _put_back(unfold, gradient, sizes, dim, size, step)
 
 

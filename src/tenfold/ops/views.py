@@ -91,6 +91,7 @@ def _same_sizes():
     samples=_same_sizes,
 )
 def view_as(x, other):
+    """The same elements in the same order, in the shape of other."""
     return flat.reshape(x, other.shape)
 
 
@@ -133,6 +134,7 @@ def raveled(place, strides, offset):
     torch_dialect="reshape(self, (-1,))",
 )
 def ravel(x):
+    """All elements in row-major order, as a vector."""
     return flat.reshape(x, (x.numel,))
 
 
@@ -272,6 +274,7 @@ def as_swap(place, dim0, dim1):
     ],
 )
 def transpose(x, dim0, dim1):
+    """self with two dimensions exchanged."""
     flat.axis(dim0, x.rank), flat.axis(dim1, x.rank)
     return flat.swap(x, dim0, dim1)
 
@@ -452,6 +455,7 @@ def expand(x, size, implicit=False):
 
 @op("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", steps=as_expand, samples=_expansions)
 def broadcast_to(x, size):
+    """self with dimensions of one element stretched to size, and new ones before."""
     return expand(x, size)
 
 
@@ -462,6 +466,7 @@ def broadcast_to(x, size):
     samples=lambda: [S(T(3, 1), T(3, 4)), S(T(), T(2, 3)), S(T(1, 4), T(2, 3, 4)), S(T(1, 3), T(0, 3))],
 )
 def expand_as(x, other):
+    """self with dimensions of one element stretched to those of other, and new ones before."""
     return flat.broadcast_to(x, other.shape)
 
 
@@ -471,4 +476,5 @@ def expand_as(x, other):
     samples=_expansions,
 )
 def expand_copy(x, size, implicit):
+    """self with dimensions of one element stretched to size, and new ones before, copied."""
     return expand(x, size)

@@ -35,12 +35,13 @@ def _window(
 
 @op(f"bartlett_window(int window_length, {MADE}) -> Tensor", samples=_LENGTHS)
 def bartlett_window(length, dtype):
+    """1 - |2n / N - 1|: a triangle; N is window_length."""
     return bartlett_window_periodic(length, True, dtype)
 
 
 @op(f"bartlett_window.periodic(int window_length, bool periodic, {MADE}) -> Tensor", samples=_MODES)
 def bartlett_window_periodic(length, periodic, dtype):
-    """1 - |2n / N - 1|: a triangle."""
+    """1 - |2n / N - 1|: a triangle; N is window_length, less 1 if not periodic."""
     return _window(
         "bartlett_window", length, periodic, dtype, lambda n, last: 1.0 - flat.abs(n * (2 / last) - 1.0)
     )
@@ -48,12 +49,13 @@ def bartlett_window_periodic(length, periodic, dtype):
 
 @op(f"blackman_window(int window_length, {MADE}) -> Tensor", samples=_LENGTHS)
 def blackman_window(length, dtype):
+    """0.42 - 0.5 · cos(2πn / N) + 0.08 · cos(4πn / N); N is window_length."""
     return blackman_window_periodic(length, True, dtype)
 
 
 @op(f"blackman_window.periodic(int window_length, bool periodic, {MADE}) -> Tensor", samples=_MODES)
 def blackman_window_periodic(length, periodic, dtype):
-    """0.42 - 0.5 · cos(2πn / N) + 0.08 · cos(4πn / N)."""
+    """0.42 - 0.5 · cos(2πn / N) + 0.08 · cos(4πn / N); N is window_length, less 1 if not periodic."""
 
     def shape(n: Value, last: int) -> Value:
         angle = n * (math.pi / last)
@@ -64,11 +66,13 @@ def blackman_window_periodic(length, periodic, dtype):
 
 @op(f"hamming_window(int window_length, {MADE}) -> Tensor", samples=_LENGTHS)
 def hamming_window(length, dtype):
+    """0.54 - 0.46 · cos(2πn / N); N is window_length."""
     return hamming_window_alpha_beta(length, True, 0.54, 0.46, dtype)
 
 
 @op(f"hamming_window.periodic(int window_length, bool periodic, {MADE}) -> Tensor", samples=_MODES)
 def hamming_window_periodic(length, periodic, dtype):
+    """0.54 - 0.46 · cos(2πn / N); N is window_length, less 1 if not periodic."""
     return hamming_window_alpha_beta(length, periodic, 0.54, 0.46, dtype)
 
 
@@ -77,6 +81,7 @@ def hamming_window_periodic(length, periodic, dtype):
     samples=lambda: [S(5, True, 0.6)],
 )
 def hamming_window_alpha(length, periodic, alpha, dtype):
+    """alpha - 0.46 · cos(2πn / N); N is window_length, less 1 if not periodic."""
     return hamming_window_alpha_beta(length, periodic, alpha, 0.46, dtype)
 
 
@@ -86,29 +91,32 @@ def hamming_window_alpha(length, periodic, alpha, dtype):
     samples=lambda: [S(5, True, 0.6, 0.3)],
 )
 def hamming_window_alpha_beta(length, periodic, alpha, beta, dtype):
-    """alpha - beta · cos(2πn / N)."""
+    """alpha - beta · cos(2πn / N); N is window_length, less 1 if not periodic."""
     shape = lambda n, last: alpha - flat.cos(n * (math.tau / last)) * beta
     return _window("hamming_window", length, periodic, dtype, shape)
 
 
 @op(f"hann_window(int window_length, {MADE}) -> Tensor", samples=_LENGTHS)
 def hann_window(length, dtype):
+    """0.5 - 0.5 · cos(2πn / N); N is window_length."""
     return hamming_window_alpha_beta(length, True, 0.5, 0.5, dtype)
 
 
 @op(f"hann_window.periodic(int window_length, bool periodic, {MADE}) -> Tensor", samples=_MODES)
 def hann_window_periodic(length, periodic, dtype):
-    """0.5 - 0.5 · cos(2πn / N)."""
+    """0.5 - 0.5 · cos(2πn / N); N is window_length, less 1 if not periodic."""
     return hamming_window_alpha_beta(length, periodic, 0.5, 0.5, dtype)
 
 
 @op(f"kaiser_window(int window_length, {MADE}) -> Tensor", samples=_LENGTHS)
 def kaiser_window(length, dtype):
+    """I₀(12 · sqrt(1 - (2n / N - 1)²)) / I₀(12); N is window_length."""
     return kaiser_window_beta(length, True, 12.0, dtype)
 
 
 @op(f"kaiser_window.periodic(int window_length, bool periodic, {MADE}) -> Tensor", samples=_MODES)
 def kaiser_window_periodic(length, periodic, dtype):
+    """I₀(12 · sqrt(1 - (2n / N - 1)²)) / I₀(12); N is window_length, less 1 if not periodic."""
     return kaiser_window_beta(length, periodic, 12.0, dtype)
 
 
@@ -118,7 +126,7 @@ def kaiser_window_periodic(length, periodic, dtype):
     late=written,
 )
 def kaiser_window_beta(length, periodic, beta, dtype):
-    """I₀(β · sqrt(1 - (2n / N - 1)²)) / I₀(β)."""
+    """I₀(beta · sqrt(1 - (2n / N - 1)²)) / I₀(beta); N is window_length, less 1 if not periodic."""
 
     def shape(n: Value, last: int) -> Value:
         place = n * (2 / last) - 1.0

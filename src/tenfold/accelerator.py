@@ -7,30 +7,47 @@ from typing import Any
 from tenfold import cuda
 from tenfold.base.devices import Device
 from tenfold.base.errors import unknown_name
+from tenfold.cuda import current_device as current_device_idx
 from tenfold.cuda import current_device as current_device_index
 from tenfold.cuda import (
+    current_stream,
     device_count,
     empty_cache,
     is_available,
     max_memory_allocated,
+    max_memory_reserved,
     memory_allocated,
+    memory_reserved,
     memory_stats,
     reset_peak_memory_stats,
+    set_stream,
     synchronize,
 )
+from tenfold.cuda import device as device_index
 from tenfold.cuda import mem_get_info as get_memory_info
+from tenfold.cuda import set_device as set_device_idx
 from tenfold.cuda import set_device as set_device_index
 
 __all__ = [
-    "current_accelerator", "current_device_index", "device_count", "empty_cache", "get_memory_info",
-    "is_available", "max_memory_allocated", "memory_allocated", "memory_stats", "reset_peak_memory_stats",
-    "set_device_index", "synchronize",
+    "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count",
+    "device_index", "empty_cache", "empty_host_cache", "get_memory_info", "is_available",
+    "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats",
+    "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_device_idx", "set_device_index",
+    "set_stream", "synchronize",
 ]  # fmt: skip
 
 
 def current_accelerator(check_available: bool = False) -> Device | None:
     """The kind of accelerator that there is, or None."""
     return Device("cuda") if cuda.is_available() else None
+
+
+def empty_host_cache() -> None:
+    """Nothing: memory of the host goes back when tensors do."""
+
+
+def reset_accumulated_memory_stats(device: Any = None) -> None:
+    """Nothing: XLA counts what is held, and not how often it was asked for."""
 
 
 def __getattr__(name: str) -> Any:

@@ -82,9 +82,17 @@ def _module(name: str, **contents: Any) -> ModuleType:
     made = _Switches(f"{__name__}.{name}", f"`tenfold.backends.{name}`: switches that scripts set.")
     vars(made).update(contents)
     vars(made)["flags"] = lambda **switches: _flags(made, switches)
+    vars(made)["set_flags"] = lambda **switches: _set_flags(made, switches)
     vars(made)["__getattr__"] = lambda asked: _unknown(made, asked)
     sys.modules[made.__name__] = made
     return made
+
+
+def _set_flags(module: ModuleType, switches: dict[str, Any]) -> dict[str, Any]:
+    """Set switches for good; what they were before."""
+    flags = _flags(module, switches)
+    flags.__enter__()
+    return flags.before
 
 
 def _unknown(module: ModuleType, name: str) -> Any:
@@ -140,6 +148,8 @@ def _sdp_kernel(**enabled: bool) -> Iterator[None]:
     yield
 
 
+_half_sums = _Switch()
+_half_sums.set(False)
 cuda = _module(
     "cuda",
     matmul=_Matmul(),
@@ -149,6 +159,10 @@ cuda = _module(
     can_use_efficient_attention=_unused_kernel,
     can_use_cudnn_attention=_unused_kernel,
     SDPAParams=_AttentionArguments,
+    is_ck_sdpa_available=_no,
+    is_flash_attention_available=_no,
+    allow_fp16_bf16_reduction_math_sdp=_half_sums.set,
+    fp16_bf16_reduction_math_sdp_allowed=_half_sums.get,
     **_switches("cudnn_sdp", "flash_sdp", "math_sdp", "mem_efficient_sdp"),
 )
 cudnn = _module(
@@ -162,15 +176,52 @@ cudnn = _module(
     version=lambda: None,
     is_acceptable=lambda tensor: tensor.device.type == "cuda",
 )
-mps = _module("mps", is_available=_no, is_built=_no, is_macos_or_newer=lambda major, minor: False)
-mkl = _module("mkl", is_available=_no)
-mkldnn = _module("mkldnn", is_available=_no, enabled=False)
+mps = _module(
+    "mps",
+    is_available=_no,
+    is_built=_no,
+    is_macos_or_newer=lambda major, minor: False,
+    is_macos13_or_newer=lambda minor=0: False,
+    get_core_count=lambda: 0,
+    get_name=lambda: "",
+)
+mkl = _module("mkl", is_available=_no, VERBOSE_OFF=0, VERBOSE_ON=1)
+mkldnn = _module(
+    "mkldnn",
+    is_available=_no,
+    is_acl_available=_no,
+    enabled=False,
+    VERBOSE_OFF=0,
+    VERBOSE_ON=1,
+    VERBOSE_ON_CREATION=2,
+)
+mha = _module("mha", get_fastpath_enabled=_no, set_fastpath_enabled=lambda value: None)
+cusparselt, kleidiai, miopen, nnpack, xnnpack = [
+    _module(name, is_available=_no, version=lambda: None, enabled=False, immediate=False)
+    for name in ("cusparselt", "kleidiai", "miopen", "nnpack", "xnnpack")
+]
+python_native = _module("python_native")
 openmp = _module("openmp", is_available=_no)
 quantized = _module("quantized", engine="none", supported_engines=["none"])
-opt_einsum = _module("opt_einsum", is_available=_yes, enabled=True, strategy="auto")
+opt_einsum = _module(
+    "opt_einsum", is_available=_yes, get_opt_einsum=lambda: None, enabled=True, strategy="auto"
+)
 cpu = _module("cpu", get_cpu_capability=lambda: "DEFAULT")
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"]
+__all__ = [
+    "cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack",
+    "openmp", "opt_einsum", "python_native", "quantized", "xnnpack",
+]  # fmt: skip
+_frozen: list[bool] = []
+
+
+def disable_global_flags() -> None:
+    """Keep the switches as they are; `flags_frozen` tells. Only their own `flags` blocks change them then."""
+    _frozen.append(True)
+
+
+def flags_frozen() -> bool:
+    return bool(_frozen)
 
 
 def __getattr__(name: str) -> Any:

@@ -4,12 +4,14 @@ done in order."""
 from __future__ import annotations
 
 import contextlib
+import platform
 from typing import Any
 
 from tenfold.base.errors import unknown_name
 
 __all__ = [
-    "current_device", "current_stream", "device_count", "is_available", "is_initialized", "set_device",
+    "Event", "Stream", "StreamContext", "current_device", "current_stream", "device_count",
+    "get_capabilities", "is_available", "is_initialized", "set_device",
     "stream", "synchronize",
 ]  # fmt: skip
 
@@ -38,13 +40,54 @@ def synchronize(device: Any = None) -> None:
 
 
 def current_stream(device: Any = None) -> Any:
-    """None: the CPU has no streams."""
-    return None
+    """The one stream that the CPU has: its work is done in order."""
+    return Stream()
 
 
-def stream(stream: Any = None) -> Any:
+class Stream:
+    """The CPU's order of work, which is the program's."""
+
+    def __init__(self, priority: int = -1):
+        self.priority = priority
+
+    def wait_stream(self, stream: Any) -> None:
+        """Nothing: work is done in order."""
+
+    def record_event(self) -> None:
+        """Nothing: who reads a value waits for it."""
+
+    def wait_event(self, event: Any) -> None:
+        """Nothing: work is done in order."""
+
+
+class Event:
+    """A point in the CPU's work, which is done when it is reached."""
+
+    def query(self) -> bool:
+        return True
+
+    def record(self, stream: Any = None) -> None:
+        """Nothing: who reads a value waits for it."""
+
+    def synchronize(self) -> None:
+        """Nothing: who reads a value waits for it."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Nothing: work is done in order."""
+
+
+class StreamContext(contextlib.nullcontext[Any]):
     """A block as any other."""
-    return contextlib.nullcontext(stream)
+
+
+def stream(stream: Any = None) -> StreamContext:
+    """A block as any other."""
+    return StreamContext(stream)
+
+
+def get_capabilities() -> dict[str, Any]:
+    """The machine's architecture; XLA finds out its instructions by itself."""
+    return {"architecture": platform.machine()}
 
 
 def empty_cache() -> None:

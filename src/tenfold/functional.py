@@ -224,9 +224,10 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     return aten("cartesian_prod")(_several(tensors))
 
 
-def chain_matmul(*matrices: Tensor) -> Tensor:
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of matrices, in the order of multiplications that costs least."""
-    return aten("chain_matmul")(_several(matrices))
+    product = aten("chain_matmul")(_several(matrices))
+    return product if out is None else into(out, product)
 
 
 def _at_least(name: str) -> Callable[..., Any]:

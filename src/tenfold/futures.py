@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from tenfold.base.errors import ArgumentError
+
 Result = TypeVar("Result")
 
 __all__ = ["Future", "collect_all", "wait_all"]
@@ -66,6 +68,7 @@ class Future(Generic[Result]):
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
     """A future of these futures, which is done when all of them are, or of the first error among them."""
+    _require_futures(futures)
     collected: Future[list[Future[Any]]] = Future()
     waiting, lock = [len(futures)], threading.Lock()
 
@@ -90,4 +93,11 @@ def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
 
 def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
     """The values of all futures, once they were set."""
+    _require_futures(futures)
     return [future.wait() for future in futures]
+
+
+def _require_futures(futures: Sequence[Any]) -> None:
+    for future in futures:
+        if not isinstance(future, Future):
+            raise ArgumentError(f"takes a list of futures, and {future!r} is none")

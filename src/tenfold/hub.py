@@ -24,13 +24,20 @@ __all__ = [
     "download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir",
 ]  # fmt: skip
 
+DEFAULT_CACHE_DIR = "~/.cache"
+ENV_GITHUB_TOKEN = "GITHUB_TOKEN"
+ENV_TORCH_HOME = "TORCH_HOME"
+ENV_XDG_CACHE_HOME = "XDG_CACHE_HOME"
+MODULE_HUBCONF = "hubconf.py"
+READ_DATA_CHUNK = 128 * 1024
+VAR_DEPENDENCY = "dependencies"
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _chosen: dict[str, str] = {}
 
 
 def _get_torch_home() -> str:
-    cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
-    return os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(cache, "torch")))
+    cache = os.getenv(ENV_XDG_CACHE_HOME, DEFAULT_CACHE_DIR)
+    return os.path.expanduser(os.getenv(ENV_TORCH_HOME, os.path.join(cache, "torch")))
 
 
 def get_dir() -> str:
@@ -49,7 +56,7 @@ def _entries(folder: str, source: str) -> ModuleType:
             f"{folder!r} would be fetched from {source}, which Tenfold does not do",
             help="clone the repository, and give its folder with source='local'",
         )
-    path = Path(folder) / "hubconf.py"
+    path = Path(folder) / MODULE_HUBCONF
     if not path.is_file():
         raise ArgumentError(f"there is no {path}")
     spec = importlib.util.spec_from_file_location("hubconf", path)

@@ -20,6 +20,8 @@ import numpy as np
 from tenfold.base.absent import CLASSES, absent_name
 from tenfold.base.errors import (
     ArgumentError,
+    EngineError,
+    FormatError,
     MissingEngine,
     TenfoldError,
     UnsupportedError,
@@ -29,6 +31,7 @@ from tenfold.base.errors import (
 from tenfold.exporting.script import scripted
 from tenfold.exporting.script_modules import module_archive
 from tenfold.exporting.sources import script_source
+from tenfold.serialize import beginning
 from tenfold.serialize.atomic import replacing
 from tenfold.tensor import Tensor
 from tenfold.tensor.interchange import from_numpy
@@ -325,8 +328,23 @@ def load(f: Any, map_location: Any = None, **options: Any) -> ScriptModule:
 
     if map_location is not None and str(map_location) != "cpu":
         raise UnsupportedError(f"a TorchScript module runs on the CPU here, not on {map_location}")
-    source = f.read() if hasattr(f, "read") else os.fspath(f)
-    return ScriptModule(Script.load(source))
+    if hasattr(f, "read"):
+        source = f.read()
+        head, name = source[:4], "the file"
+    else:
+        head, name = beginning(f, 4)
+        source = name
+    if head[:2] != b"PK":
+        said = f"it begins with {head!r}" if head else "it is empty"
+        raise FormatError(f"{name} is no TorchScript file: {said}", help="load what torch.jit.save wrote")
+    try:
+        return ScriptModule(Script.load(source))
+    except EngineError as error:
+        reason = error.message.partition(": ")[2].partition(". This is an internal")[0]
+        raise FormatError(
+            f"{name} cannot be read as TorchScript: {reason}",
+            help="it is damaged, or holds tensors alone, which tenfold.load reads",
+        ) from None
 
 
 @located

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tenfold.base.errors import unknown_name
+from tenfold.tensor import Tensor as Tensor
 
 
 def __getattr__(name: str) -> Any:

@@ -4,5 +4,6 @@
 release = "0.1.0"
 # The release of PyTorch whose names and behaviour these are.
 pytorch = "2.13.0"
-cuda = hip = xpu = git_version = None
+__version__ = pytorch
+cuda = hip = rocm = xpu = git_version = None
 debug = False

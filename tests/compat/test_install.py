@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
+import json
 import re
 import runpy
 import subprocess
@@ -182,7 +184,7 @@ tenfold.install_as_torch()
 import torch, torch._C, torch._dynamo, torch.fx, torch.hub, torch.library, torch.onnx, torch.overrides
 import torch.multiprocessing, torch.nn.parallel, torch.profiler, torch.utils._pytree, torch.utils.hooks
 import torch._dynamo.utils, torch.distributed.fsdp, torch.utils.cpp_extension, torch.ao.quantization
-from torch.distributed import ReduceOp, TCPStore
+from torch.distributed import ProcessGroupMPI, ReduceOp
 from torch.distributed.tensor import DTensor
 from torch.distributed.fsdp import FullyShardedDataParallel
 from torch._higher_order_ops.associative_scan import associative_scan
@@ -201,9 +203,9 @@ assert not isinstance(torch.nn.Linear(1, 1), FullyShardedDataParallel)
 assert associative_scan(lambda a, b: a + b, torch.ones(3), 0).tolist() == [1.0, 2.0, 3.0]
 class Wrapped(torch.nn.Module, DTensor): pass
 try:
-    TCPStore("127.0.0.1", 29500)
+    ProcessGroupMPI("127.0.0.1", 29500)
 except NotImplementedError as error:
-    assert "torch.distributed.TCPStore: of PyTorch's ways to run over many devices" in str(error)
+    assert "torch.distributed.ProcessGroupMPI: of PyTorch's ways to run over many devices" in str(error)
 else:
     raise AssertionError
 print("found")
@@ -297,5 +299,99 @@ try:
     torch._check_with(ValueError, False, lambda: "no")
 except ValueError as error:
     assert str(error) == "no"
+"""
+    )
+
+
+def _pytorchs_modules() -> dict[str, list[str]]:
+    """The modules of PyTorch's package and what each offers: its `__all__`, or the functions and classes that
+    it defines. They are read from the sources, since importing all would take a minute."""
+    root = Path(torch.__file__).parent
+    modules = {}
+    for path in sorted(root.rglob("*.py")):
+        *folders, last = path.relative_to(root).with_suffix("").parts
+        if {"testing", "include", "bin", "tensorboard"} & set(folders) or last == "__main__":
+            continue
+        name = ".".join(["torch", *folders, *([] if last == "__init__" else [last])])
+        modules[name] = [] if re.search(r"\._|distributed|\.onnx|\.ao\b", name) else _offered(path)
+    return modules
+
+
+def _offered(path: Path) -> list[str]:
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    for statement in body:
+        match statement:
+            case ast.Assign([ast.Name("__all__")], ast.List(names)):
+                return [name.value for name in names if isinstance(name, ast.Constant)]
+    defined = [node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return [name for name in defined if not name.startswith("_")]
+
+
+IMPORT_ALL = """
+import importlib, json, sys
+import tenfold
+tenfold.install_as_torch()
+for module, names in json.load(sys.stdin).items():
+    parent, _, last = module.rpartition(".")
+    try:
+        exec(f"from {parent} import {last}" if parent else "import torch", {})
+        importlib.import_module(module)
+    except Exception as error:
+        print(module, repr(error)[:80])
+        continue
+    for name in names:
+        try:
+            exec(f"from {module} import {name}", {})
+        except Exception as error:
+            print(module, name, repr(error)[:80])
+"""
+
+
+def test_every_module_and_public_name_of_pytorchs_can_be_imported():
+    command = [sys.executable, "-W", "ignore", "-c", IMPORT_ALL]
+    modules = json.dumps(_pytorchs_modules())
+    done = subprocess.run(command, input=modules, capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("", 0), done.stderr
+
+
+def test_a_name_that_is_not_there_is_refused_at_use_and_denied_to_questions():
+    run(
+        """
+import tenfold
+tenfold.install_as_torch()
+import torch
+from torch.cuda import MemPool
+assert not hasattr(torch.cuda, "MemPool") and getattr(torch.cuda, "MemPool", None) is None
+for make in (lambda: MemPool(), lambda: torch.cuda.MemPool()):
+    try:
+        make()
+    except tenfold.UnsupportedError as error:
+        assert "torch.cuda.MemPool" in str(error)
+    else:
+        raise AssertionError
+try:
+    torch.cuda.MemPoool
+except AttributeError:
+    pass
+"""
+    )
+
+
+def test_questions_to_pytorchs_workings_are_answered():
+    run(
+        """
+import tenfold
+tenfold.install_as_torch()
+import torch
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch._guards import detect_fake_mode
+from torch._subclasses.fake_tensor import FakeTensor, is_fake
+x = torch.ones(2)
+assert get_proxy_mode() is None and detect_fake_mode([x]) is None and not is_fake(x)
+assert not isinstance(x, FakeTensor) and not torch._C._functorch.is_batchedtensor(x)
+assert not torch._C._are_functorch_transforms_active()
+active = []
+torch.vmap(lambda row: active.append(torch._C._are_functorch_transforms_active()) or row)(x)
+assert active == [True]
 """
     )

@@ -73,3 +73,23 @@ def test_an_unknown_shape_is_an_error_that_says_so():
     assert repr(lazy.weight) == "<UninitializedParameter>"
     with pytest.raises(tn.ArgumentError, match="LazyConv1d: takes 2 or 3 dimensions, not 1"):
         nn.LazyConv1d(3, 2)(tn.ones(3))
+
+
+def test_a_lazy_module_of_ones_own_is_initialized_by_its_first_input():
+    class Scale(nn.modules.lazy.LazyModuleMixin, nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.factor = nn.UninitializedParameter()
+
+        def initialize_parameters(self, x):
+            with tn.no_grad():
+                self.factor.materialize(x.shape[-1:])
+                self.factor.fill_(2)
+
+        def forward(self, x):
+            return x * self.factor
+
+    scale = Scale()
+    assert scale.has_uninitialized_params()
+    assert scale(tn.ones(3)).tolist() == [2, 2, 2] and type(scale.factor) is nn.Parameter
+    assert scale(tn.ones(2, 3)).sum().item() == 12

@@ -137,3 +137,11 @@ def test_a_device_of_another_kind_is_refused():
 
     with pytest.raises(tn.UnsupportedError, match="device type 8"):
         tn.from_dlpack(Elsewhere())
+
+
+def test_where_gradients_are_not_followed_a_parameter_has_an_array():
+    x = tn.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(tn.GradientError):
+        x.numpy()
+    with tn.no_grad():
+        assert x.numpy().tolist() == np.asarray(x).tolist() == [1, 2]

@@ -238,3 +238,16 @@ def test_compiled_functions_leave_the_word_to_types_and_modes():
         assert compiled(plain).tolist() == [1, 1, 1]
     assert mode.seen == 1
     assert compiled(tn.nn.Parameter(plain)).tolist() == [1, 1, 1]
+
+
+def test_a_subclass_may_give_its_plain_tensor_and_clone_that():
+    class Named(tn.Tensor):
+        def plain(self):
+            return self.as_subclass(tn.Tensor)
+
+        def clone(self, **options):
+            return self.plain().clone(**options).as_subclass(Named)
+
+    x = tn.tensor([1.0, 2.0]).as_subclass(Named)
+    assert type(x.plain()) is tn.Tensor
+    assert type(x.clone()) is Named and x.clone().tolist() == [1, 2]

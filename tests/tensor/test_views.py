@@ -497,3 +497,11 @@ def test_a_tensor_knows_its_base_and_how_often_its_memory_was_written() -> None:
         return versions, bases, [each._is_view() for each in (x, row, x.t(), x + 1)]
 
     assert told(tn) == told(torch)
+
+
+def test_as_strided_of_a_detached_leaf_leads_gradients_to_it() -> None:
+    leaf = tn.ones(3, 2).detach().requires_grad_()
+    window = leaf.as_strided((2, 2), (1, 2), 1)
+    assert window.requires_grad
+    (3 * window).sum().backward()
+    assert leaf.grad is not None and leaf.grad.tolist() == [[0, 3], [3, 3], [3, 0]]

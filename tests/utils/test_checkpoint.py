@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,12 @@ import pytest
 import tenfold as tn
 from tenfold.runtime import executables
 from tenfold.trace.collect import collect
-from tenfold.utils.checkpoint import checkpoint, checkpoint_sequential
+from tenfold.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    checkpoint_sequential,
+    create_selective_checkpoint_contexts,
+)
 
 WIDTH, DEPTH = 64, 16
 
@@ -125,3 +132,19 @@ def test_a_sequence_in_segments():
 def test_values_cannot_be_asked_for_inside():
     with pytest.raises(tn.TraceError, match="tenfold.checkpoint records f once"):
         checkpoint(lambda a: a * a.item(), tn.tensor(1.0))
+
+
+def test_a_context_is_entered_while_the_function_is_recorded():
+    entered = []
+
+    @contextlib.contextmanager
+    def context():
+        entered.append(True)
+        yield
+
+    x = tn.tensor([2.0], requires_grad=True)
+    contexts = lambda: (context(), contextlib.nullcontext())
+    checkpoint(lambda x: x * x, x, use_reentrant=False, context_fn=contexts).sum().backward()
+    assert x.grad.tolist() == [4] and entered == [True]
+    selective = functools.partial(create_selective_checkpoint_contexts, lambda *_: CheckpointPolicy.MUST_SAVE)
+    assert checkpoint(lambda x: x * x, x, use_reentrant=False, context_fn=selective).tolist() == [4]

@@ -22,6 +22,9 @@ Tensors = Tensor | Sequence[Any]
 Way = Callable[[Callable[..., Any], tuple[Any, ...], Sequence[int], bool], list[list[np.ndarray]]]
 
 
+GradcheckError = GradientError
+
+
 @located
 def gradcheck(
     func: Callable[..., Any],

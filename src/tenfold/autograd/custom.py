@@ -12,7 +12,7 @@ from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeE
 from tenfold.base.source import capture
 from tenfold.flat.ir import TensorType
 from tenfold.ops.table import find
-from tenfold.tensor import Tensor
+from tenfold.tensor import Tensor, replaced
 from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph
 from tenfold.trace.context import context
@@ -61,7 +61,9 @@ class Context:
         if self._packed is not None:
             return tuple([None if packed is None else Tensor(packed()) for packed in self._packed])
         for tensor, value in zip(self._saved, self._values or (), strict=False):
-            if value is not None and not _unwritten(tensor.current(), value):
+            if value is None or replaced.is_replaced(value):
+                continue
+            if not _unwritten(tensor.current(), value):
                 raise GradientError(
                     f"a value that the gradient needs, {value.type}, was written in place after it was used",
                     help="use the op that returns a new tensor, or clone() before the write",
@@ -215,7 +217,7 @@ def _pass_by(view: Tensor, memory: Sequence[tuple[Tensor, Value]]) -> None:
         if tensor is view and view._alias is not None and before.origin is not None:
             now = view._alias.storage.value
             if now.origin is None:
-                now.origin = Origin(before.origin.node, before.origin.index)
+                now.origin = before.origin.beside()
 
 
 def _is_float(argument: Any) -> bool:

@@ -30,14 +30,16 @@ def backward(
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
     """Add the gradients of `tensors` to the `grad` of every leaf that they were computed from.
 
     `inputs` names the tensors to do so for instead; `retain_graph` allows a second time; `create_graph` lets
-    the gradients be differentiated in turn.
+    the gradients be differentiated in turn. `grad_variables` is an older name of `grad_tensors`.
     """
     roots = _several(tensors)
+    grad_tensors = grad_variables if grad_tensors is None else grad_tensors
     seeds = [None] * len(roots) if grad_tensors is None else _several(grad_tensors)
     cotangents = _cotangents(roots, seeds)
     if inputs is None:
@@ -61,12 +63,14 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `outputs` for each of `inputs`, as a tuple; nothing is added to `grad`.
 
+    `only_inputs` is of older programs, and has no effect.
     With `is_grads_batched`, `grad_outputs` hold several gradients to start from, counted by a dimension in
     front, and so do the results.
     """
@@ -216,7 +220,7 @@ def _backward(
     inputs: Any = None,
 ) -> None:
     """Add this tensor's gradients to the `grad` of every leaf that it was computed from."""
-    backward(self, None if gradient is None else [gradient], retain_graph, create_graph, inputs)
+    backward(self, None if gradient is None else [gradient], retain_graph, create_graph, inputs=inputs)
 
 
 @located

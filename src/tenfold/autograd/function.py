@@ -15,13 +15,13 @@ __all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 FunctionCtx = Context
 
 
-def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Let a Function's `backward` run without gradients being followed: what it gives has no derivative."""
 
-    @functools.wraps(backward)
+    @functools.wraps(fn)
     def call(ctx: Any, *gradients: Any) -> Any:
         with no_grad():
-            results = backward(ctx, *gradients)
+            results = fn(ctx, *gradients)
         several = isinstance(results, tuple)
         parts = [
             each.detach() if isinstance(each, Tensor) else each

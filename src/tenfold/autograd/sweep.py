@@ -264,6 +264,13 @@ def _hooked(origin: Origin, gradient: Tensor, create_graph: bool) -> Tensor:
     return gradient
 
 
+def _look_at(leaf: Origin) -> None:
+    """Let a leaf see what was written to its memory by others since it was read."""
+    tensor = None if leaf.leaf is None else leaf.leaf()
+    if tensor is not None:
+        tensor.current()
+
+
 def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]]:
     """All nodes behind these values, each after those it depends on; the leaves; the values where Python has
     a say: with hooks or a gradient to retain, made by a Function or a node with hooks, or taken by one."""
@@ -275,7 +282,8 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
         origin = value.origin
         assert origin is not None
         if origin.node is None:
-            leaves.setdefault(id(origin.of), value)
+            if leaves.setdefault(id(origin.of), value) is value and context.recorder is None:
+                _look_at(origin.of)
         elif taken or origin.hooks or origin.retains or has_say(origin.node):
             cuts.setdefault(id(origin), value)
 

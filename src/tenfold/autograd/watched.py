@@ -11,7 +11,7 @@ from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.grad_mode import no_grad, set_grad_mode
 from tenfold.base.errors import ArgumentError, GradientError, ShapeError
 from tenfold.base.source import capture
-from tenfold.tensor import Tensor
+from tenfold.tensor import Tensor, replaced
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.gradient import raise_overwritten, wrote
@@ -34,7 +34,9 @@ _watched: weakref.WeakKeyDictionary[Any, Watch] = weakref.WeakKeyDictionary()
 
 
 def is_watched(node: Any) -> bool:
-    return bool(_watched) and node in _watched
+    """Whether a node's gradient is computed by itself: Python code runs there, or `.data` replaced what it
+    saved."""
+    return (bool(_watched) and node in _watched) or replaced.is_touched(node)
 
 
 def watch(node: Any) -> Watch:
@@ -61,6 +63,10 @@ def passed(node: Any, gradients: list[Any], create_graph: bool) -> Pairs:
             asked.packed.unpack(inputs, kept)
         else:
             _check_unwritten(node)
+            saved, saved_results = saved_of(node)
+            with no_grad():
+                replaced.present_inputs(node, saved, inputs)
+                replaced.present_results(node, saved_results, kept)
         cotangents = [None if gradient is None else gradient.current() for gradient in gradients]
         with set_grad_mode(create_graph):
             pulled = pull(node, cotangents, capture(), inputs, kept)

@@ -52,10 +52,16 @@ class Bounded:
 
 class Generations(dict[Any, Any]):
     """A memo for hot paths: `get` is a dict's own. When it is full, its entries become the older generation,
-    in which `older` finds them; those that nobody asks for until it is full again are forgotten."""
+    in which `older` finds them; those that nobody asks for until it is full again are forgotten. It is full
+    when its entries weigh as much as the bound: each 1, unless `weight` says what it does."""
 
     bound = BOUND // 2  # of each generation
     _older: Mapping[Any, Any] = MappingProxyType({})
+    _total = 0
+
+    def __init__(self, weight: Callable[[Any], int] = lambda result: 1):
+        super().__init__()
+        self._weight = weight
 
     def older(self, key: Hashable) -> Any:
         """What the older generation has under a key, which is thereby kept; None if it has nothing."""
@@ -64,11 +70,14 @@ class Generations(dict[Any, Any]):
 
     def keep(self, key: Hashable, result: Any) -> Any:
         """Remember a result, and give it back, or what another thread has remembered meanwhile."""
-        if len(self) >= self.bound:
+        if self._total >= self.bound:
             self._older = dict(self)
             super().clear()
+            self._total = 0
+        self._total += self._weight(result)
         return self.setdefault(key, result)
 
     def clear(self) -> None:
         super().clear()
         self._older = {}
+        self._total = 0

@@ -139,6 +139,18 @@ class DistributedError(TenfoldError):
     """Processes that do not work together: one died, hangs, never joined, or runs another program."""
 
 
+class DistStoreError(DistributedError):
+    """A store that does not have what was asked for in time."""
+
+
+class QueueEmptyError(DistStoreError):
+    """A queue of a store that has no value."""
+
+
+class DistNetworkError(DistributedError):
+    """A connection to a store that cannot be made, or is broken."""
+
+
 class FormatError(TenfoldError, ValueError):
     """Damaged or hostile input: a file, a buffer, a serialized program."""
 

@@ -40,13 +40,18 @@ class RemovableHandle:
 
     _count = itertools.count()
 
-    def __init__(self, hooks: dict[int, Any], hook: Any):
+    def __init__(self, hooks_dict: Any, hook: Any = None, *, extra_dict: Any = None):
+        """A handle for a hook in `hooks_dict`, and for what `extra_dict`, or several such, know of it.
+        Without a `hook`, whoever makes the handle puts one there, under its `id`."""
         self.id = next(RemovableHandle._count)
-        self._hooks = hooks
-        hooks[self.id] = hook
+        several = extra_dict if isinstance(extra_dict, (list, tuple)) else (extra_dict,)
+        self._hooks = [hooks_dict, *[extra for extra in several if extra is not None]]
+        if hook is not None:
+            hooks_dict[self.id] = hook
 
     def remove(self) -> None:
-        self._hooks.pop(self.id, None)
+        for hooks in self._hooks:
+            hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -201,7 +201,8 @@ class Line(Surface):
 
 
 class Log(Surface):
-    """Whole lines, for what is read later: one for each tenth, and one after half a minute's silence."""
+    """Whole lines, for what is read later: one for each tenth, and one after half a minute's silence. The
+    last tenth's is the line of the end."""
 
     def __init__(self, file: TextIO):
         self.file = file
@@ -211,7 +212,7 @@ class Log(Surface):
         return self._tenths(bar) > self.tenth or time.monotonic() - self.said >= QUIET
 
     def _tenths(self, bar: Progress[Any]) -> int:
-        return int((bar.fraction or 0) * 10)
+        return min(int((bar.fraction or 0) * 10), 9)
 
     def draw(self, bar: Progress[Any], ended: bool) -> None:
         self.tenth, self.said = self._tenths(bar), time.monotonic()

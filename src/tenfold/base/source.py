@@ -194,6 +194,7 @@ def _parse(text: str) -> ast.Module:
         return ast.Module([], [])  # Changed since it was compiled, or not Python at all.
 
 
+@functools.lru_cache(maxsize=64)
 def _expression(source: Source, tree: ast.Module) -> ast.AST | None:
     if source.columns is None:
         return None

@@ -30,7 +30,7 @@ DISTRIBUTIONS = """
     exp_family exponential fishersnedecor gamma generalized_pareto geometric gumbel half_cauchy half_normal
     independent inverse_gamma kumaraswamy laplace lkj_cholesky log_normal logistic_normal
     lowrank_multivariate_normal mixture_same_family multinomial multivariate_normal negative_binomial normal
-    one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical studentT transformed_distribution
+    one_hot_categorical pareto poisson studentT transformed_distribution
     uniform von_mises weibull wishart
 """
 
@@ -39,6 +39,8 @@ ELSEWHERE = {
     "functorch": "tenfold.compat.private.functorch",
     "torch.__future__": "tenfold.compat.private.future",
     "torch._C": "tenfold.compat.private.c_extension",
+    "torch._VF": "tenfold",
+    "torch.accelerator.memory": "tenfold.accelerator",
     "torch._C._nn": "tenfold.compat.private.c_extension",
     "torch._dynamo": "tenfold.compat.private.dynamo",
     **{
@@ -52,11 +54,20 @@ ELSEWHERE = {
     "torch.autograd.gradcheck": "tenfold.autograd.checking",
     "torch.autograd.variable": "tenfold.autograd",
     "torch.autograd.profiler": "tenfold.profiler",
+    **{
+        f"torch.cpu.amp{name}": "tenfold.compat.private.cpu_amp"
+        for name in ("", ".autocast_mode", ".grad_scaler")
+    },
     "torch.cuda.amp.common": "tenfold.cuda.amp",
     "torch.cuda.amp.autocast_mode": "tenfold.cuda.amp",
     "torch.cuda.amp.grad_scaler": "tenfold.cuda.amp",
     "torch.amp.grad_scaler": "tenfold.amp",
+    "torch.functional": "tenfold",
     "torch.fx._symbolic_trace": "tenfold.fx.tracer",
+    "torch.nn._reduction": "tenfold.compat.private.reduction",
+    "torch.nn.attention.bias": "tenfold.nn.causal_bias",
+    "torch.nn.modules.linear_cross_entropy": "tenfold.nn.linear_loss",
+    "torch.nn.modules.linear_cross_entropy_options": "tenfold.nn.linear_loss",
     "torch.nn.attention.flex_attention": "tenfold.nn.flex_attention",
     **{f"torch.multiprocessing.{name}": "tenfold.multiprocessing" for name in ("pool", "queue", "spawn")},
     "torch.onnx.symbolic_helper": "tenfold.onnx",
@@ -68,20 +79,34 @@ ELSEWHERE = {
     "torch.__config__": "tenfold.compat.private.build_configuration",
     "torch.classes": "tenfold.compat.private.script_classes",
     "torch.cuda.random": "tenfold.cuda",
+    "torch.signal.windows.windows": "tenfold.signal.windows",
     "torch.utils._python_dispatch": "tenfold.compat.private.python_dispatch",
     "torch.utils.data._utils": "tenfold.data",
     "torch.utils.data._utils.worker": "tenfold.data",
+    "torch.utils.data.backward_compatibility": "tenfold.data",
     "torch.utils.data.dataloader": "tenfold.data.dataloader",
     "torch.utils.data.distributed": "tenfold.data.distributed",
     "torch.utils.dlpack": "tenfold",
     "torch.utils.model_zoo": "tenfold.hub",
     "torch.utils.pytree": "tenfold.utils._pytree",
+    "torch.utils.serialization": "tenfold.serialize",
+    "torch.utils.serialization.config": "tenfold.serialize",
     **{f"torch.distributions.{name}": "tenfold.distributions" for name in DISTRIBUTIONS.split()},
     **{
+        f"torch.distributions.relaxed_{name}": "tenfold.distributions.relaxed"
+        for name in ("bernoulli", "categorical")
+    },
+    **{
         f"torch.optim.{name}": "tenfold.optim"
-        for name in ("adadelta", "adagrad", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop")
+        for name in (
+            *("_adafactor", "_muon", "adadelta", "adagrad", "adamax", "adamw", "asgd", "nadam", "radam"),
+            *("rmsprop", "rprop"),
+        )
     },
 }
+
+# The instructions by which a program names an attribute, as it does not where it asks by `hasattr`.
+_NAMING = [dis.opmap[name] for name in ("IMPORT_FROM", "LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap]
 
 # Why a name of PyTorch's own workings is not there.
 _private = absent.MODULES["torch._C"]
@@ -101,9 +126,10 @@ class _Torch(ModuleType):
         try:
             value = getattr(sys.modules["tenfold"], name)
         except AttributeError:
-            if _imports_private(name, sys._getframe(1)):
-                return absent.absent_name("torch", name, _private)
-            raise
+            found = _lacking("torch", name, sys._getframe(1))
+            if found is None:
+                raise
+            return found
         if isinstance(value, ModuleType) and value.__name__ == f"tenfold.{name}":
             return importlib.import_module(f"torch.{name}")
         return value
@@ -198,7 +224,9 @@ def _reserve(name: str, module: ModuleType) -> None:
 def _complete(name: str, module: ModuleType) -> None:
     """Let a module that is here in part be asked for PyTorch's other names: libraries import names that a
     program never uses, and each says why it is not there when it is used."""
-    if vars(module).get("__completed__"):
+    names = vars(module).setdefault("__completed__", [])  # of PyTorch's modules that this one is
+    names.append(name)
+    if len(names) > 1:
         return
     reason = absent.reason_of(name)
     own = vars(module).get("__getattr__")
@@ -211,19 +239,32 @@ def _complete(name: str, module: ModuleType) -> None:
                 raise AttributeError(f"module {name!r} has no attribute {asked!r}")
             return own(asked)
         except AttributeError:
-            if _imports_private(asked, sys._getframe(1)):
-                return absent.absent_name(name, asked, _private)
+            frame = sys._getframe(1)
+            for each in names:
+                found = _lacking(each, asked, frame)
+                if found is not None:
+                    return found
             raise
 
-    vars(module).update(__getattr__=other, __completed__=True)
+    vars(module)["__getattr__"] = other
 
 
-def _imports_private(name: str, frame: FrameType) -> bool:
-    """Whether the program is at `from … import _name`. Libraries import names of PyTorch's own workings that
-    a program may never use; `hasattr`, by which they ask what there is, is told the truth."""
-    if not name.startswith("_") or name.startswith("__"):
-        return False
-    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
+def _lacking(module: str, name: str, frame: FrameType) -> Any:
+    """What stands for a name of PyTorch's that a module of ours lacks, where the program says
+    `module.name` or `from module import name`: a module that lies elsewhere here, or a name that says why it
+    is absent when it is used. Libraries import names that a program may never use, some of PyTorch's own
+    workings; `hasattr`, by which they ask what there is, is told the truth. None if PyTorch has no such name
+    either."""
+    instruction = frame.f_code.co_code[frame.f_lasti] if frame.f_lasti >= 0 else None
+    if f"{module}.{name}" in absent.NAMES and instruction in _NAMING:
+        return absent.absent_name(module, name, absent.NAMES[f"{module}.{name}"])
+    if instruction != dis.opmap["IMPORT_FROM"]:
+        return None
+    if _finder.find_spec(f"{module}.{name}") is not None:
+        return importlib.import_module(f"{module}.{name}")
+    if name.startswith("_") and not name.startswith("__"):
+        return absent.absent_name(module, name, _private)
+    return None
 
 
 def _exists(name: str) -> bool:

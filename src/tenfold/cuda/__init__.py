@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tenfold import storage
 from tenfold.base.absent import AbsentModule
 from tenfold.base.devices import Device, get_default_device, set_default_device
+from tenfold.base.errors import EngineError, TenfoldError, UnsupportedError, located, unknown_name
 from tenfold.base.errors import OutOfMemory as OutOfMemoryError
-from tenfold.base.errors import TenfoldError, UnsupportedError, located, unknown_name
 from tenfold.cuda import amp
 from tenfold.cuda.streams import (
     CUDAGraph,
@@ -259,7 +260,40 @@ class device:
         self.device.__exit__(*error)
 
 
+class device_of(device):
+    """The device of a tensor, for the time of a block; of one that is not on a GPU, no change."""
+
+    def __init__(self, obj: Any):
+        super().__init__(obj.device if obj.is_cuda else get_default_device())
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Whether two GPUs are there: XLA copies between them by itself."""
+    return _index(device) != _index(peer_device)
+
+
+def is_tf32_supported() -> bool:
+    """Whether the GPU multiplies float32 by TF32, which Ampere brought."""
+    return is_available() and get_device_capability()[0] >= 8
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """What XLA tells of the GPU's memory, a line for each number."""
+    return "\n".join([f"{name}: {number:,}" for name, number in memory_stats(device).items()])
+
+
+memory_stats_as_nested_dict = memory_stats
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+reset_max_memory_cached = reset_peak_memory_stats
+has_half = has_magma = True
+AcceleratorError = CudaError = DeferredCudaCallError = EngineError
+
+
 def __getattr__(name: str) -> Any:
+    if name == "default_generators":
+        return tuple([generators.default_generator(Device("cuda", index)) for index in range(device_count())])
+    if name.endswith("Storage"):
+        return getattr(storage, name)
     if name in ("nvtx", "profiler", "nccl", "memory", "tunable"):
         return AbsentModule.of(f"torch.cuda.{name}")
     raise unknown_name("tenfold.cuda", name, globals())

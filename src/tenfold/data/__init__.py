@@ -20,6 +20,7 @@ from tenfold.data.dataset import (
 )
 from tenfold.data.distributed import DistributedSampler
 from tenfold.data.loader import DataLoader
+from tenfold.data.pipes import IterDataPipe, MapDataPipe, functional_datapipe
 from tenfold.data.sampler import (
     BatchSampler,
     RandomSampler,
@@ -37,7 +38,9 @@ __all__ = [
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "IterDataPipe",
     "IterableDataset",
+    "MapDataPipe",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -51,6 +54,7 @@ __all__ = [
     "default_collate",
     "default_convert",
     "distributed",
+    "functional_datapipe",
     "get_worker_info",
     "random_split",
 ]

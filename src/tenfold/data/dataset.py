@@ -66,7 +66,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         return len(self.tensors[0])
 
 
-class StackDataset(Dataset[Any]):
+class StackDataset(Dataset[Sample]):
     """Datasets side by side: sample i is the tuple (or, of named ones, the dict) of their samples i."""
 
     datasets: tuple[Any, ...] | dict[str, Any]
@@ -92,7 +92,7 @@ class StackDataset(Dataset[Any]):
         return len(next(iter(self._members())))
 
 
-class ConcatDataset(Dataset[Any]):
+class ConcatDataset(Dataset[Sample]):
     """Datasets one after the other, under one range of indices."""
 
     @constructor
@@ -132,7 +132,7 @@ class ChainDataset(IterableDataset[Any]):
         return sum(len(dataset) for dataset in self.datasets)  # type: ignore
 
 
-class Subset(Dataset[Any]):
+class Subset(Dataset[Sample]):
     """Some samples of a data set, by their indices."""
 
     def __init__(self, dataset: Dataset[Any], indices: Sequence[int]):

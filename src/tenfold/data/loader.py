@@ -6,14 +6,14 @@ import functools
 import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Generic
 
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, constructor
 from tenfold.base.source import capture
 from tenfold.data import draws
 from tenfold.data.collate import default_collate, default_convert, map_tensors
-from tenfold.data.dataset import IterableDataset
+from tenfold.data.dataset import IterableDataset, Sample
 from tenfold.data.fetching import END, Fetch, Fetching
 from tenfold.data.processes import Process, context_of
 from tenfold.data.sampler import BatchSampler, RandomSampler, SequentialSampler, batches
@@ -26,7 +26,7 @@ from tenfold.tensor.generators import Generator
 _FIXED = ("batch_size", "batch_sampler", "dataset", "drop_last", "persistent_workers", "sampler")
 
 
-class DataLoader:
+class DataLoader(Generic[Sample]):
     """Batches of a data set, in order or shuffled, as often as it is iterated.
 
     ```python

@@ -9,6 +9,7 @@ from tenfold.autograd.grad_mode import enable_grad
 from tenfold.base.errors import ArgumentError
 from tenfold.distributions import constraints
 from tenfold.distributions.distribution import Distribution, Shape, normals
+from tenfold.distributions.utils import lazy_property
 from tenfold.functional import broadcast_shapes
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
@@ -128,19 +129,28 @@ class MultivariateNormal(Distribution):
         setattr(self, name, matrix.expand([*batch, -1, -1]))
         self.loc = loc.expand([*batch, -1])
         super().__init__(batch, self.loc.shape[-1:], validate_args)
+        with enable_grad():  # it stays, whoever made the distribution
+            self._unbroadcasted_scale_tril = _root(name, matrix)
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in self.MATRICES:
-            raise AttributeError(f"MultivariateNormal has no {name!r}")
-        with enable_grad():  # it stays, whoever asked first
-            if name == "scale_tril":
-                found = _root(self)
-            elif name == "covariance_matrix":
-                found = self.scale_tril @ self.scale_tril.mT
-            else:
-                found = aten("cholesky_inverse")(self.scale_tril)
-        setattr(self, name, found)
-        return found
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        return self._unbroadcasted_scale_tril.expand([*self._batch_shape, *self._event_shape * 2])
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        root = self._unbroadcasted_scale_tril
+        return (root @ root.mT).expand([*self._batch_shape, *self._event_shape * 2])
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        inverse = aten("cholesky_inverse")(self._unbroadcasted_scale_tril)
+        return inverse.expand([*self._batch_shape, *self._event_shape * 2])
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        made = super().expand(batch_shape, _instance)
+        if "_unbroadcasted_scale_tril" in vars(self):
+            made._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
+        return made
 
     @property
     def mean(self) -> Tensor:
@@ -152,30 +162,34 @@ class MultivariateNormal(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return self.scale_tril.square().sum(-1)
+        spread = self._unbroadcasted_scale_tril.square().sum(-1)
+        return spread.expand([*self._batch_shape, *self._event_shape])
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         drawn = normals(self.loc, self._extended_shape(sample_shape))
-        return self.loc + (self.scale_tril @ drawn.unsqueeze(-1)).squeeze(-1)
+        return self.loc + (self._unbroadcasted_scale_tril @ drawn.unsqueeze(-1)).squeeze(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         away = (self._checked(value) - self.loc).unsqueeze(-1)
-        whitened = aten("linalg_solve_triangular")(self.scale_tril, away, upper=False)
+        whitened = aten("linalg_solve_triangular")(self._unbroadcasted_scale_tril, away, upper=False)
         size = self.event_shape[0]
         return -(whitened.square().sum([-2, -1]) + size * math.log(2 * math.pi)) / 2 - self._half_log_det()
 
     def _half_log_det(self) -> Tensor:
-        return self.scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     def entropy(self) -> Tensor:
-        return self.event_shape[0] / 2 * (1 + math.log(2 * math.pi)) + self._half_log_det()
+        entropy = self.event_shape[0] / 2 * (1 + math.log(2 * math.pi)) + self._half_log_det()
+        return entropy.expand(self._batch_shape)
 
 
-def _root(normal: MultivariateNormal) -> Tensor:
+def _root(name: str, matrix: Tensor) -> Tensor:
     """The covariance's Cholesky factor, from the matrix that the distribution was given."""
-    if "covariance_matrix" in vars(normal):
-        return aten("linalg_cholesky")(normal.covariance_matrix)
+    if name == "scale_tril":
+        return matrix
+    if name == "covariance_matrix":
+        return aten("linalg_cholesky")(matrix)
     # With the rows and columns of the precision in reverse, its factor is the inverse's in reverse.
-    factor = aten("linalg_cholesky")(normal.precision_matrix.flip([-2, -1])).flip([-2, -1]).mT
+    factor = aten("linalg_cholesky")(matrix.flip([-2, -1])).flip([-2, -1]).mT
     eye = aten("eye")(factor.shape[-1], dtype=factor.dtype, device=factor.device)
     return aten("linalg_solve_triangular")(factor, eye, upper=False)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from tenfold.base.errors import unknown_name
-from tenfold.nn import functional, init, utils
+from tenfold.nn import functional, grad, init, utils
 from tenfold.nn import modules as modules
 from tenfold.nn import optimized as optimized
 from tenfold.nn.activation import (
@@ -336,6 +336,7 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
     "functional",
+    "grad",
     "init",
     "utils",
 ]  # fmt: skip

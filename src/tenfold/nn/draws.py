@@ -16,7 +16,7 @@ import numpy as np
 
 from tenfold.autograd.grad_mode import no_grad
 from tenfold.base.philox import raw_bits
-from tenfold.tensor import Tensor, leaf
+from tenfold.tensor import Tensor, leaf, sharding
 from tenfold.tensor.generators import Generator, default_generator, lock
 from tenfold.trace.context import context
 
@@ -58,10 +58,15 @@ def normal_(tensor: Tensor, mean: float, std: float, generator: Generator | None
 
 @unless_meta
 def write(tensor: Tensor, array: np.ndarray) -> Tensor:
-    """Let a tensor hold an array's numbers, in its own shape and dtype."""
-    host = np.ascontiguousarray(array.reshape(tuple(tensor.shape)), tensor.dtype.numpy)
+    """Let a tensor hold an array's numbers, in its own shape, dtype and sharding."""
+    shape = tuple(tensor.shape)
+    host = np.ascontiguousarray(array.reshape(shape), tensor.dtype.numpy).reshape(shape)
+    if tensor.device.mesh is None:
+        written = leaf(host, tensor.device, tensor.dtype)
+    else:
+        written = sharding.leaf_like(host, tensor, tensor.dtype)
     with no_grad():
-        tensor.assign(leaf(host.reshape(tuple(tensor.shape)), tensor.device, tensor.dtype).current())
+        tensor.assign(written.current())
     return tensor
 
 

@@ -36,6 +36,10 @@ class LazyModuleMixin(Module):
 
     cls_to_become: type[Module] | None = None
 
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._await_input()
+
     def _await_input(self) -> None:
         self._initialize_hook = self.register_forward_pre_hook(_initialize, with_kwargs=True)
 

@@ -228,6 +228,9 @@ class Module(Stateful):
         returns replaces them."""
         return self._backward_hooks.add(hook, prepend=prepend)
 
+    # PyTorch's older form tells of the last function of a module alone; this one tells of the whole.
+    register_backward_hook = register_full_backward_hook
+
     # Changing all of it
 
     def apply(self: Self, fn: Callable[[Module], Any]) -> Self:

@@ -175,9 +175,9 @@ class Registry:
                 inner = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(seen, inner, remove_duplicate)
 
-    def modules(self) -> Iterator[Any]:
-        """This module and all below it."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
+        """This module and all below it, each once unless remove_duplicate is False."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Any]]:

@@ -279,9 +279,14 @@ def _load(
 
 
 def detached(tensor: Tensor) -> Tensor:
-    """The tensor's memory without its gradients, as `detach` gives it, but holding its data at once."""
+    """The tensor's memory without its gradients, as `detach` gives it, but holding its data at once; it is
+    sharded as the tensor is."""
     value = graph.fresh(tensor.current(), capture())
-    return Tensor(value, views.extend(tensor.share(), find("detach"), value, (), value))
+    result = Tensor(value, views.extend(tensor.share(), find("detach"), value, (), value))
+    placed = vars(tensor).get("_placed")
+    if placed is not None:
+        vars(result)["_placed"] = placed
+    return result
 
 
 def copied(source: Tensor, target: Tensor) -> None:

@@ -109,6 +109,16 @@ def load(
         raise _file_error(error, path, "read") from None
 
 
+def beginning(f: Any, count: int) -> tuple[bytes, str]:
+    """The first bytes of a file, and its path."""
+    path = _path(f)
+    try:
+        with open(path, "rb") as file:
+            return file.read(count), path
+    except OSError as error:
+        raise _file_error(error, path, "read") from None
+
+
 def _read(file: IO[bytes], places: Places, path: str, trusted: bool) -> Any:
     """By what stands at the beginning: a zip archive, safetensors' header, or a bare pickle."""
     start = file.tell()

@@ -22,7 +22,7 @@ from tenfold.base.source import capture
 from tenfold.base.watched import plain as plain_numbers
 from tenfold.engines import xla
 from tenfold.flat.strides import FORMATS, contiguous
-from tenfold.ops.callee import OpCall
+from tenfold.ops.callee import OpCall, weight
 from tenfold.ops.resolve import Resolver
 from tenfold.ops.table import LISTENERS, TABLE, Row, exact, find
 from tenfold.runtime import evaluate
@@ -268,7 +268,7 @@ def _on_storage(plan: Plan, arguments: Sequence[Any], values: list[Any], where: 
         if values[-1] is None:
             values[-1] = alias.offset
         own, whole = values[0].type, alias.storage.value.type.numel == values[0].type.numel
-        if not plan.view and whole and not alias.offset and alias.strides == contiguous(own.shape):
+        if whole and not alias.offset and alias.strides == contiguous(own.shape):
             # It is all of its memory: gradients flow to it, which may be a leaf, and not to what it views.
             result = call_op(plan.row, values, where)[0]
         else:
@@ -295,6 +295,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
     """The Python function of an ATen name: resolves its overloads and invokes the one that fits."""
     resolver: Resolver | None = None
     quick: dict[tuple[Any, ...], OpCall] = {}
+    quick_weight = 0
     creates = any("pin_memory" in row.text for row in rows)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -325,7 +326,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         overrides = overriding(args, kwargs) if context.heeds else ()
         if overrides or context.modes:
             return hand_over(call, args, kwargs, list(overrides))
-        nonlocal resolver
+        nonlocal resolver, quick_weight
         if resolver is None:
             resolver = _resolver(name, rows, method)
         out = kwargs.pop("out", None) if kwargs else None
@@ -344,9 +345,11 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         if key is not None and _plans[rows[index]].quick:
             node = result._value.node
             if node is not None and node.inputs == inputs and len(inputs) < 3:
-                if len(quick) > BOUND:
+                if quick_weight > BOUND:
                     quick.clear()
+                    quick_weight = 0
                 quick[key] = node.callee
+                quick_weight += weight(node.callee)
         if out is None:
             return result
         try:

@@ -78,7 +78,7 @@ MODULES = {None: "tn", "nn": "tn.nn.functional"}
 
 def written(call: Callable[..., Any], name: str, rows: Sequence[Row], *, method: bool) -> str:
     """The docstring of a function: meaning, signatures, schemas, an example with its shapes."""
-    lines = [rows[0].doc.strip() or f"`{name}`, as in PyTorch.", ""]
+    lines = [*(meanings(rows) or [f"`{name}`, an op of yours without a docstring."]), ""]
     lines += [f"    {name}{signature}" for signature in signatures(rows, method=method)]
     lines += ["", "Schemas:", *[f"    {row.namespace}::{row.text.rpartition('::')[2]}" for row in rows]]
     shown = example(call, name, rows, method=method)
@@ -86,6 +86,11 @@ def written(call: Callable[..., Any], name: str, rows: Sequence[Row], *, method:
         code, shapes = shown
         lines += ["", "Example:", "    >>> import tenfold as tn", f"    >>> {code}  # {shapes}"]
     return "\n".join(lines)
+
+
+def meanings(rows: Sequence[Row]) -> list[str]:
+    """What the overloads of an op compute, each text once."""
+    return list(dict.fromkeys(row.doc for row in rows if row.doc))
 
 
 def signatures(rows: Sequence[Row], *, method: bool) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -126,16 +127,34 @@ def get_rng_state() -> Tensor:
     return default_generator(Device("cpu")).get_state()
 
 
-def set_rng_state(state: Tensor) -> None:
-    default_generator(Device("cpu")).set_state(state)
+def set_rng_state(new_state: Tensor) -> None:
+    default_generator(Device("cpu")).set_state(new_state)
+
+
+def _on(device_type: str, device: Any) -> Device:
+    return Device(device_type, device) if isinstance(device, int) else Device(device)
 
 
 class fork_rng:
-    """In this block random numbers may be drawn; after it the default generators are as before."""
+    """In this block random numbers may be drawn; after it the default generators are as before: that of the
+    CPU and those of `devices`, or of all. With `enabled=False` the block is as any other."""
+
+    def __init__(
+        self,
+        devices: Iterable[Any] | None = None,
+        enabled: bool = True,
+        _caller: str = "fork_rng",
+        _devices_kw: str = "devices",
+        device_type: str = "cuda",
+    ):
+        chosen = None if devices is None else [_on(device_type, device) for device in devices]
+        self._devices = chosen if chosen is None else [Device("cpu"), *chosen]
+        self._enabled = enabled
 
     def __enter__(self) -> None:
-        self._saved = {device: generator.get_state() for device, generator in _generators.items()}
+        kept = [] if not self._enabled else _generators if self._devices is None else self._devices
+        self._saved = {device: default_generator(device).get_state() for device in list(kept)}
 
     def __exit__(self, *error: Any) -> None:
         for device, state in self._saved.items():
-            _generators[device].set_state(state)
+            default_generator(device).set_state(state)

@@ -121,7 +121,9 @@ def set_(self: Tensor, source: Tensor | None = None, *args: Any, **kwargs: Any) 
     source_tensor = aten("empty")((0,), dtype=self.dtype, device=self.device) if source is None else source
     if source_tensor.dtype is not self.dtype or source_tensor.device is not self.device:
         raise ArgumentError(f"cannot share memory of {source_tensor._value.type} on {source_tensor.device}")
-    alias = source_tensor.share().copy()
+    alias, before = source_tensor.share().copy(), self.current()
+    if before.origin is not None:
+        before.origin.overwrite(before, source_tensor.current())
     self.become(source_tensor.current(), alias)
     return self
 

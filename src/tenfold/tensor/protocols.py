@@ -160,7 +160,7 @@ class Protocols(Described):
                 f"a tensor on {self.device} has no NumPy array",
                 help="use .cpu().numpy() or .numpy(force=True)",
             ).located("numpy", capture())
-        if not force and self.requires_grad:
+        if not force and context.grad_enabled and self.requires_grad:
             raise GradientError(
                 "a tensor that requires gradients has no NumPy array, which could not pass them on",
                 help="use .detach().numpy() or .numpy(force=True)",

@@ -33,7 +33,7 @@ from tenfold.flat.ir import TensorType
 from tenfold.flat.strides import contiguous
 from tenfold.ops.table import find
 from tenfold.runtime import evaluate
-from tenfold.tensor import views
+from tenfold.tensor import replaced, views
 from tenfold.tensor.protocols import Protocols
 from tenfold.trace import graph
 from tenfold.trace.context import context, outside
@@ -79,6 +79,8 @@ class Tensor(Protocols):
     def _refresh(self, alias: views.Alias) -> None:
         """Read the view from its storage, which was written since, by replaying its ops."""
         version = alias.storage.version  # before reading: another thread may write meanwhile
+        if alias.base.hidden:
+            replaced.note_rebinding(self._value, self)
         self._value = self._marked(views.read(alias, alias.storage.value.made_at))
         alias.version = version
 
@@ -141,7 +143,7 @@ class Tensor(Protocols):
             if (
                 value.origin is None and not context.grad_enabled
             ):  # gradients pass by what is done without them
-                value.origin = self._leaf or Origin(before.origin.node, before.origin.index)
+                value.origin = self._leaf or before.origin.beside()
         recorder = context.recorder
         # While a function is recorded, every tensor that is written has a storage: one place to put back as
         # it was.
@@ -219,9 +221,9 @@ class Tensor(Protocols):
     @property
     def data(self) -> Tensor:
         """The same memory without history; assigning to it makes this tensor look at another's."""
-        if self.requires_grad:
-            return self.detach()
-        return Tensor(self.current(), self.share().copy())
+        memory = self.detach() if self.requires_grad else Tensor(self.current(), self.share().copy())
+        memory.share().base.hidden = True
+        return memory
 
     @data.setter
     def data(self, other: Tensor) -> None:
@@ -235,11 +237,14 @@ class Tensor(Protocols):
                 help="convert with .float() first",
             ).located("data", capture())
         before, other = self.current(), other.data
-        self.become(other.current(), other.share().copy())
+        self.become(other.current(), other.share())
+        replaced.note_rebinding(before, self)
         if self._leaf is None and before.origin is not None and before.type is self._value.type:
             # A tensor that was computed keeps its history: gradients pass by what is assigned.
             self._value = graph.fresh(self._value, capture())
-            self._value.origin = before.origin
+            self._value.origin = before.origin.beside()
+            alias = self.share()
+            alias.base.value, alias.base.version = self._value, alias.storage.version
 
     # Gradients: what `autograd.py` computes is kept here
 

@@ -29,6 +29,7 @@ from tenfold.flat.ir import TensorType
 from tenfold.flat.strides import Layout, contiguous
 from tenfold.ops.table import Row, find
 from tenfold.runtime import evaluate
+from tenfold.tensor import replaced
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.graph import Holder, Origin, Value, call_op
@@ -91,14 +92,15 @@ class Base:
     """The base of views, as autograd sees it. `leaf` is its origin if it collects gradients. A base that is
     `apart` (a detached tensor, say) shares memory with tensors that gradients flow to, without being one of
     them: `depth` steps lead to it from the storage. A write to it is its own `value` for autograd, and a
-    constant for the memory."""
+    constant for the memory. Writes to one that is `hidden` (a tensor's `.data`) are not told to autograd."""
 
-    __slots__ = ("_made_in", "apart", "depth", "leaf", "owner", "value", "version")
+    __slots__ = ("_made_in", "apart", "depth", "hidden", "leaf", "owner", "value", "version")
 
     def __init__(self, leaf: Origin | None = None, apart: bool = False, depth: int = 0):
         self.leaf = leaf
         self.apart = apart
         self.depth = depth
+        self.hidden = False
         self.value: Value | None = None
         self.version = 0  # of the storage, when it held that value
         self.owner: Callable[[], Any] | None = None  # the tensor, as a weak reference
@@ -154,6 +156,7 @@ class Alias:
     def taken_by(self, before: Alias | None, leaf: Origin | None) -> Alias:
         """The same alias for a tensor that aliased other memory before, and keeps its role in autograd."""
         alias = self.copy(self.own_base(leaf))
+        alias.base.hidden = self.base.hidden
         alias.version = self.version
         if before is not None:
             depth = before.base.depth
@@ -291,7 +294,7 @@ def _held(alias: Alias, where: Any) -> Value:
     for step in alias.steps[: base.depth]:
         value = step.read(value, where)
     if known is not None and known.origin is not None:
-        value.origin = Origin(known.origin.node, known.origin.index)
+        value.origin = known.origin.beside()
         base.value, base.version = value, alias.storage.version
     return value
 
@@ -350,7 +353,7 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
         held = _held(alias, where)
         new, seen = put(new, held, steps[base.depth :])
         if held.origin is not None and new.origin is None and not context.grad_enabled:
-            new.origin = Origin(held.origin.node, held.origin.index)
+            new.origin = held.origin.beside()
         base.value = None if new.origin is None else new
         new, steps = call("detach", new), steps[: base.depth]
     before, placed = storage.value.origin, new
@@ -365,7 +368,7 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
     if base.apart and new is given and others:
         new = graph.fresh(new, where)  # gradients come to the memory, and not to the view
     if before is not None and new.origin is None and untold:
-        new.origin = Origin(before.node, before.index)  # gradients pass by what is done without them
+        new.origin = before.beside()  # gradients pass by what is done without them
     if base.apart and context.level is not None:
         if given in context.level.tangents:
             raise UnsupportedError(
@@ -373,6 +376,10 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
                 help="write to a copy, made with .detach().clone()",
             ).located("in-place", where)
         context.level.same(storage.value, new)  # and so do tangents
+    if base.hidden:
+        replaced.note_write(storage.value, storage)
+    elif base.apart and storage.value.origin is not None:
+        storage.value.origin.overwrite(storage.value, given)
     storage.replace(new)
     if told:
         base.version = storage.version

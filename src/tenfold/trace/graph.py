@@ -24,8 +24,9 @@ class Node:
     several results, so that whoever computes one computes the others that are held as well.
     """
 
-    __slots__ = ("__weakref__", "callee", "cut", "depth", "inputs", "results", "source", "spent")
+    __slots__ = ("__weakref__", "callee", "cut", "depth", "inputs", "replaced", "results", "source", "spent")
     path: tuple[Node, ...] = ()
+    replaced: dict[int, Any]  # of the results, by place; unset but where tensor/replaced.py knows of some
     depth: int  # of the longest chain of nodes that are yet to run
 
     def __init__(self, callee: Callee, inputs: tuple[Value, ...], source: Any):
@@ -50,7 +51,18 @@ class Origin:
     that was written in place has a new value; the old one's origin is another, `of` the leaf's own.
     """
 
-    __slots__ = ("after", "collected", "hooks", "index", "leaf", "node", "other", "overwritten", "retains")
+    __slots__ = (
+        "after",
+        "collected",
+        "hooks",
+        "index",
+        "leaf",
+        "node",
+        "other",
+        "overwritten",
+        "passes_by",
+        "retains",
+    )
 
     def __init__(self, node: Any = None, index: int = 0):
         self.node = node
@@ -63,6 +75,14 @@ class Origin:
         self.overwritten: Any = None
         self.leaf: Callable[[], Any] | None = None  # the leaf tensor, as a weak reference
         self.other: Origin | None = None
+        self.passes_by = False  # the value is not the node's result: it was written where that was
+
+    def beside(self) -> Origin:
+        """The origin of a value that was written in the place of this one's without autograd: gradients pass
+        by the write."""
+        origin = Origin(self.node, self.index)
+        origin.passes_by = True
+        return origin
 
     @property
     def of(self) -> Origin:
@@ -104,7 +124,8 @@ class Value:
     A value that gradients flow to has an `origin`.
     """
 
-    __slots__ = ("__weakref__", "buffer", "device", "index", "node", "origin", "source", "type")
+    __slots__ = ("__weakref__", "buffer", "device", "index", "node", "origin", "replaced", "source", "type")
+    replaced: Any  # where the data is that `.data` put in its place; unset but where tensor/replaced.py knows
 
     def __init__(
         self, type: TensorType, device: Device, node: Node | None = None, index: int = 0, buffer: Any = None

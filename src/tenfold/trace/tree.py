@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -74,6 +75,27 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Any
 def _key(key: Any) -> Any:
     """A dict's key as a structure of its own: as keys 1 and True are the same, as arguments they are not."""
     return flatten(key, lambda each: False, [])
+
+
+def difference(before: Any, now: Any) -> tuple[tuple[Any, ...], str, str]:
+    """Where two unequal structures that `flatten` gave differ first, as places and keys from the outside in,
+    and what each has there."""
+    if before is not LEAF and now is not LEAF and len(before) == len(now) == 3 and before[:2] == now[:2]:
+        _, keys, branches = before
+        for i, (mine, theirs) in enumerate(zip(branches, now[2], strict=False)):
+            if mine != theirs:
+                path, was, is_now = difference(mine, theirs)
+                return (keys[i] if keys else i, *path), was, is_now
+    return (), _shown(before), _shown(now)
+
+
+def _shown(structure: Any) -> str:
+    if structure is LEAF:
+        return "a tensor"
+    kind, *rest = structure
+    if len(rest) == 1:
+        return reprlib.repr(rest[0])
+    return f"a {getattr(kind, '__name__', 'dict')} of {len(rest[1])}"
 
 
 def unflatten(structure: Any, leaves: Any) -> Any:

@@ -368,12 +368,16 @@ def map_only(types: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any
     return lambda func: functools.wraps(func)(lambda x: func(x) if test(x) else x)
 
 
-def tree_map_only(types: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Leaf = None) -> Any:
-    return tree_map(map_only(types)(func), tree, is_leaf=is_leaf)
+def tree_map_only(
+    type_or_types_or_pred: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Leaf = None
+) -> Any:
+    return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
-def tree_map_only_(types: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Leaf = None) -> Any:
-    return tree_map_(map_only(types)(func), tree, is_leaf=is_leaf)
+def tree_map_only_(
+    type_or_types_or_pred: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Leaf = None
+) -> Any:
+    return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: Leaf = None) -> bool:
@@ -384,12 +388,16 @@ def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: Leaf = None) -> bo
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
-def tree_all_only(types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Leaf = None) -> bool:
-    return all(pred(tree_leaf) for tree_leaf in tree_leaves(tree, is_leaf) if isinstance(tree_leaf, types))
+def tree_all_only(type_or_types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Leaf = None) -> bool:
+    return all(
+        pred(tree_leaf) for tree_leaf in tree_leaves(tree, is_leaf) if isinstance(tree_leaf, type_or_types)
+    )
 
 
-def tree_any_only(types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Leaf = None) -> bool:
-    return any(pred(tree_leaf) for tree_leaf in tree_leaves(tree, is_leaf) if isinstance(tree_leaf, types))
+def tree_any_only(type_or_types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Leaf = None) -> bool:
+    return any(
+        pred(tree_leaf) for tree_leaf in tree_leaves(tree, is_leaf) if isinstance(tree_leaf, type_or_types)
+    )
 
 
 def tree_leaves_with_path(tree: Any, is_leaf: Leaf = None) -> list[tuple[tuple[Any, ...], Any]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import enum
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from tenfold import flat
@@ -18,13 +21,81 @@ from tenfold.tensor import Tensor, generators
 from tenfold.trace import tree
 
 
+class CheckpointPolicy(enum.Enum):
+    """What a selective checkpoint is to do with an operator's results."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+
+
+class CheckpointError(RuntimeError):
+    """The function computed something else the second time; here it is recorded once."""
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """Two contexts that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
+) -> tuple[Any, Any]:
+    """Two contexts that do nothing: a checkpoint keeps its arguments alone, and XLA chooses what of the rest
+    it computes again."""
+    return noop_context_fn()
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """A block as any other: XLA computes nothing that no gradient needs."""
+    yield
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """A block as any other."""
+    yield
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The inputs without their history; they ask for gradients as before."""
+    if not isinstance(inputs, tuple):
+        raise ArgumentError(f"takes a tuple, not {type(inputs).__name__}")
+    return tuple(
+        [each.detach().requires_grad_(each.requires_grad) if is_tensor(each) else each for each in inputs]
+    )
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn where no input asks for a gradient."""
+    if not any(is_tensor(each) and each.requires_grad for each in inputs):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+class DefaultDeviceType:
+    """Which device's generators a checkpoint keeps; each device has its own here."""
+
+    _type = "cuda"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        DefaultDeviceType._type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        return DefaultDeviceType._type
+
+
 @located
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
     use_reentrant: bool | None = None,
     preserve_rng_state: bool = True,
-    context_fn: Any = None,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
     **kwargs: Any,
@@ -32,12 +103,9 @@ def checkpoint(
     """The function's result; for its gradient, what lies between is computed again from the arguments.
 
     Random numbers are the same when they are drawn again, whatever `preserve_rng_state`; gradients flow to
-    all that the function reads, whatever `use_reentrant`.
+    all that the function reads, whatever `use_reentrant`. The first of `context_fn`'s contexts is entered
+    while the function is recorded; Python does not run it again, so the second is not.
     """
-    if context_fn is not None:
-        raise ArgumentError(
-            "context_fn is not supported: the function is recorded once, and runs nowhere again"
-        )
     if not callable(function):
         raise ArgumentError(f"takes a function, not {type(function).__name__}")
     given: list[Any] = []
@@ -45,7 +113,8 @@ def checkpoint(
 
     def call(stand_ins: Sequence[Tensor]) -> Any:
         positional, named = tree.unflatten(structure, iter(stand_ins))
-        return function(*positional, **named)
+        with context_fn()[0]:
+            return function(*positional, **named)
 
     values = [each.current() for each in given]
     recorded = RecordedFunction("checkpoint", call, values, tensors_only=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tenfold.base.absent import AbsentModule
 from tenfold.base.devices import Device as device
+from tenfold.base.devices import get_default_device
 from tenfold.base.dtypes import DType as dtype
 from tenfold.base.layouts import layout
 from tenfold.base.size import Size
@@ -54,6 +55,33 @@ def _get_tracing_state() -> None:
 def _is_tracing() -> bool:
     return False
 
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a function is being recorded, for a transform of `tenfold.func` or to compile it: then no
+    choice may depend on values."""
+    return context.recorder is not None
+
+
+def _get_default_device() -> str:
+    return get_default_device().type
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    return bool(context.modes)
+
+
+def _len_torch_dispatch_stack() -> int:
+    return 0
+
+
+def _switch(*arguments: Any) -> bool:
+    """What chooses how TorchScript is run is kept by no one; TorchScript is run by libtorch as it comes."""
+    return False
+
+
+_jit_set_texpr_fuser_enabled = _jit_set_profiling_mode = _jit_set_profiling_executor = _switch
+_jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _jit_set_nvfuser_enabled = _switch
+_jit_can_fuse_on_cpu = _jit_can_fuse_on_gpu = _jit_set_nvfuser_guard_mode = _switch
 
 _disabled_torch_function_impl = disabled
 _TensorMeta = type(Tensor)

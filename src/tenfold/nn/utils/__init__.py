@@ -19,6 +19,10 @@ from tenfold.nn.utils.fusion import (
     fuse_linear_bn_weights,
 )
 from tenfold.nn.utils.init import skip_init
+from tenfold.nn.utils.memory_format import (
+    convert_conv2d_weight_memory_format,
+    convert_conv3d_weight_memory_format,
+)
 from tenfold.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from tenfold.nn.utils.stateless import functional_call
 from tenfold.nn.utils.weight_norm import remove_weight_norm, weight_norm
@@ -28,6 +32,8 @@ __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format",
     "functional_call",
     "fuse_conv_bn_eval",
     "fuse_conv_bn_weights",

@@ -76,7 +76,7 @@ ecosystem: .venv/dev.stamp ## run other packages' programs on Tenfold and PyTorc
 
 docs: .venv/dev.stamp build/bench.json build/long-runs.json build/explained.html ## build the site of docs/, with pictures of the last `make bench`, and check every link
 	@$(BIN)/python -m tools.docs
-	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 DOCS_HLO=1 PYTHONPATH=. $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "docs: build/docs/index.html"
 
 # What the performance page shows: the last `make bench` and long run, or short ones where there was none.

@@ -47,7 +47,8 @@ BENCHMARKS = (
 
 
 def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark] = BENCHMARKS) -> int:
-    names = [benchmark.name for benchmark in benchmarks]
+    groups = [benchmark.group for benchmark in benchmarks if benchmark.group]
+    names = list(dict.fromkeys([*(benchmark.name for benchmark in benchmarks), *groups]))
     options = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Times Tenfold and its peers in one run and prints the ratios beside their goals.",
@@ -66,8 +67,10 @@ def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark]
     with tempfile.TemporaryDirectory(prefix="tenfold-bench-") as folder:
         # The peers and Tenfold on the same device, and no cache but the ones a benchmark asks for.
         os.environ.update(JAX_PLATFORMS="cpu", TENFOLD_CACHE_DIR=str(Path(folder, "cache")))
+        # Processes find byte code, as those of an installed package do.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         for benchmark in benchmarks:
-            if not chosen.only or benchmark.name in chosen.only:
+            if not chosen.only or {benchmark.name, benchmark.group} & set(chosen.only):
                 print(f"{benchmark.name} ...", file=sys.stderr, flush=True)
                 own = Path(folder, benchmark.name)
                 own.mkdir()

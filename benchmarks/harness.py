@@ -39,6 +39,8 @@ class Benchmark:
     """What a sample counts: seconds, or a plural such as `instructions`."""
     also: tuple[tuple[str, float], ...] = ()
     """Goals against other contenders: the name of each, and the ratio."""
+    group: str = ""
+    """A name by which `--only` chooses several benchmarks."""
 
 
 @dataclass(frozen=True)

@@ -74,11 +74,11 @@ def convolved(w: Weights, name: str, x: Any, stride: int = 1, padding: int = 0, 
     return y if bias is None else y + bias[:, None, None]
 
 
-def batch_norm(w: Weights, name: str, x: Any) -> Any:
+def batch_norm(w: Weights, name: str, x: Any, eps: float = 1e-5) -> Any:
     mean = x.mean((0, 2, 3), keepdims=True)
     variance = ((x - mean) ** 2).mean((0, 2, 3), keepdims=True)
     scale, shift = w[f"{name}.weight"][:, None, None], w[f"{name}.bias"][:, None, None]
-    return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * scale + shift
+    return (x - mean) * jax.lax.rsqrt(variance + eps) * scale + shift
 
 
 def convnext(w: Weights, x: Any) -> Any:
@@ -129,9 +129,8 @@ def input_of(name: str, x: np.ndarray) -> Any:
     return jnp.array(x.transpose(0, 2, 3, 1) if name == "cnn" else x)
 
 
-def training_step(name: str, lr: float) -> Callable[[Any, Any, Any], Any]:
+def training_step(model: Callable[[Weights, Any], Any], lr: float) -> Callable[[Any, Any, Any], Any]:
     """(state, x, y) -> (state, loss), with Adam as in its paper."""
-    model = MODELS[name]
 
     def loss_of(w: Weights, x: Any, y: Any) -> Any:
         chosen = jnp.take_along_axis(jax.nn.log_softmax(model(w, x)), y[:, None], 1)

@@ -37,7 +37,7 @@ def jax(name: str) -> int:
     task = TASKS[name]
     x, y = task.batch()
     state = jax_models.initial_state(jax_models.taken_over(name, initial_weights(task)))
-    step = jax_models.training_step(name, task.lr)
+    step = jax_models.training_step(jax_models.MODELS[name], task.lr)
     lowered = step.lower(state, jax_models.input_of(name, x), jax_models.jnp.array(y))
     found = lowered.compile().memory_analysis()
     results = found.output_size_in_bytes - found.alias_size_in_bytes

@@ -66,7 +66,8 @@ def _axes(axes: Any, bars: Sequence[Bar], colours: Look) -> None:
     axes.set_xticks(ticks, [f"{tick:g}×" for tick in ticks])
     axes.set_yticks(range(len(bars)), [bar.name for bar in bars], fontsize=9)
     axes.axvline(1, color=colours.soft, linewidth=1)
-    title = "Tenfold's time ÷ the peer's, one run; the mark is the goal"
+    axes.set_ylim(-0.8, len(bars) - 0.2)
+    title = "Tenfold's time ÷ the peer's, in one run: left of 1 is faster, the mark is the goal"
     axes.set_title(title, fontsize=11, color=colours.ink, loc="left")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(colours.grid)

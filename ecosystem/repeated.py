@@ -1,7 +1,8 @@
 """Runs a program three times in one process: `python repeated.py PROGRAM ARGUMENTS`, on either engine.
 
-The first run is what its user waits for. In the second, Tenfold compiles what the first one interpreted. The
-third finds everything imported and compiled: it is timed as warm. The numbers of all are compared."""
+The first run is what its user waits for, and is interpreted where that is quicker. The third is timed as
+warm: it finds everything imported. What Tenfold has met often enough to pay is compiled by then, or is being
+compiled beside it, which takes a core from it. The numbers of all are compared."""
 
 import os
 import runpy

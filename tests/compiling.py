@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tenfold.engines.xla import HASTY
+
 __all__ = ["QUICK", "compiles_quickly", "xla_flags"]
 
-QUICK = [
-    ("xla_backend_optimization_level", 0),  # LLVM's
-    ("xla_cpu_use_fusion_emitters", False),  # kernels made by way of MLIR, at 15 ms each
-    ("xla_cpu_parallel_codegen_split_count", 1),  # modules of LLVM's that the kernels are spread over
-]
+QUICK = tuple(HASTY)
 
 
 def compiles_quickly(config: pytest.Config) -> bool:

@@ -31,3 +31,10 @@ def test_an_error_comes_to_whoever_waits(t):
         future.wait()
     with pytest.raises(RuntimeError):
         future.set_result(1)
+
+
+@pytest.mark.parametrize("t", [tn, torch], ids=["tenfold", "pytorch"])
+@pytest.mark.parametrize("name", ["wait_all", "collect_all"])
+def test_what_is_no_future_is_refused(t, name):
+    with pytest.raises(TypeError):
+        getattr(t.futures, name)([3])

@@ -225,9 +225,13 @@ def test_drawing_inside_fork_rng_leaves_the_stream_alone():
     expected = [tn.rand(2).tolist(), tn.rand(2).tolist()]
     tn.manual_seed(5)
     first = tn.rand(2).tolist()
-    with tn.fork_rng():
+    with tn.fork_rng(devices=[], enabled=True, device_type="cuda"):
         tn.rand(100)
     assert [first, tn.rand(2).tolist()] == expected
+    tn.manual_seed(5)
+    with tn.random.fork_rng(enabled=False):
+        tn.rand(2)
+    assert tn.rand(2).tolist() == expected[1]
 
 
 @pytest.mark.parametrize(

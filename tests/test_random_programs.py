@@ -16,7 +16,7 @@ IN_SECONDS = {"xla": 12, "compile": 12, "numpy": 60, "policy": 30, "libtorch": 6
 
 
 @pytest.mark.parametrize("kind", ["general", "alias"])
-@pytest.mark.parametrize("engine", WAYS)
+@pytest.mark.parametrize("engine", IN_SECONDS)
 def test_random_programs_agree_with_pytorch(engine, kind):
     assert list(compare(WAYS[engine], kind, range(IN_SECONDS[engine]))) == []
 
@@ -24,7 +24,7 @@ def test_random_programs_agree_with_pytorch(engine, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(10_000, 20_000, 1000))
 @pytest.mark.parametrize("kind", ["general", "alias"])
-@pytest.mark.parametrize("engine", WAYS)
+@pytest.mark.parametrize("engine", IN_SECONDS)
 def test_ten_thousand_random_programs_agree_with_pytorch(engine, kind, first):
     assert list(compare(WAYS[engine], kind, range(first, first + 1000))) == []
 
@@ -33,6 +33,13 @@ def test_ten_thousand_random_programs_agree_with_pytorch(engine, kind, first):
 @pytest.mark.parametrize("first", range(0, 10_000, 1000))
 def test_ten_thousand_long_programs_on_tier_0_agree_with_pytorch(first):
     assert list(compare(WAYS["numpy"], "long", range(first, first + 1000))) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 10_000, 1000))
+@pytest.mark.parametrize("engine", ["numpy", "xla", "open"])
+def test_ten_thousand_programs_of_open_sizes_agree_with_pytorch(engine, first):
+    assert list(compare(WAYS[engine], "open", range(first, first + 1000))) == []
 
 
 @pytest.mark.slow

@@ -37,12 +37,14 @@ def test_documents_that_the_navigation_leaves_out_come_last():
     assert "tiers.md" in config.nav[-1]["More"] and "architecture.md" not in config.nav[-1]["More"]
 
 
-def test_an_op_is_described_with_its_stages():
+def test_an_op_is_described_with_its_stages(monkeypatch):
+    monkeypatch.setenv("DOCS_HLO", "1")
     text = "\n".join(reference._op("tanh", TABLE["tanh"]))
     assert "aten::tanh(Tensor self) -> Tensor" in text
     assert "tn.tanh(tn.rand(" in text
-    assert all(f'??? note "{title}"' in text for title in ("Trace", "FlatIR", "StableHLO", "torch dialect"))
+    assert all(f'??? note "{title}"' in text for title in (*reference.STAGES, "Optimised HLO"))
     assert "stablehlo.tanh" in text and "torch.aten.tanh" in text
+    assert "ROOT %tanh" in text and "metadata" not in text
 
 
 def test_every_op_has_a_family():

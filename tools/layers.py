@@ -19,7 +19,7 @@ LAYERS = (
     ("compat", "backends", "cuda", "explain", "testing", "accelerator", "hub"),
     ("fx",),
     ("overrides",),
-    ("generation", "jit", "distributed.pipelining"),
+    ("generation", "jit", "distributed.fsdp", "distributed.pipelining"),
     ("nn", "optim", "amp", "data", "utils", "func", "exporting", "signal"),
     ("distributed", "distributions"),
     ("compiler", "futures", "masked", "profiler", "quasirandom", "serialize", "sparse", "types"),

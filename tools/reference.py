@@ -1,9 +1,14 @@
 """The op reference, written from the table: a page for each family of rows, with each op's meaning,
-signatures, schemas, engines, an example that runs, and what becomes of it at every stage."""
+signatures, schemas, engines, an example that runs, and what becomes of it at every stage.
+
+With DOCS_HLO set, as `make docs` sets it, the last stage is there too: what XLA makes of each example, which
+takes a minute or two to compile.
+"""
 
 from __future__ import annotations
 
 import html
+import os
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -13,11 +18,12 @@ import numpy as np
 import tenfold as tn
 from tenfold.base.errors import TenfoldError
 from tenfold.command.listing import engines_of, kind_of, python_names
+from tenfold.explain.hlo import take_apart
 from tenfold.ops.table import TABLE, Row
-from tenfold.tensor.documentation import example, signatures
+from tenfold.tensor.documentation import example, meanings, signatures
 
 WIDTH = 76  # characters of a line of code on the page
-STAGES = (("Trace", "trace"), ("FlatIR", "flat"), ("StableHLO", "stablehlo"), ("torch dialect", "torch"))
+STAGES = {"Trace": "trace", "FlatIR": "flat", "StableHLO": "stablehlo", "torch dialect": "torch"}
 
 
 def pages() -> dict[str, str]:
@@ -42,6 +48,7 @@ def family(row: Row) -> str:
 def _index(families: dict[str, dict[str, list[Row]]]) -> str:
     count = sum(map(len, families.values()))
     lines = [
+        *("---", "search:", "  exclude: true", "---"),  # the pages of the families are found instead
         "# Operators",
         "",
         f"Every operator of the table, {count} of them, by the file of `src/tenfold/ops` that declares it.",
@@ -58,7 +65,7 @@ def _index(families: dict[str, dict[str, list[Row]]]) -> str:
 
 
 def _family(name: str, ops: dict[str, list[Row]]) -> str:
-    lines = [f"# {name.replace('_', ' ').capitalize()}", ""]
+    lines = [f"# {name.replace('_', ' ').capitalize()}", "", "[All operators](index.md)", ""]
     for op, rows in ops.items():
         lines += [f"## {op}", "", *_op(op, rows)]
     return "\n".join(lines) + "\n"
@@ -66,7 +73,7 @@ def _family(name: str, ops: dict[str, list[Row]]) -> str:
 
 def _op(op: str, rows: Sequence[Row]) -> list[str]:
     row = rows[0]
-    lines = [html.escape(row.doc.strip(), quote=False) or f"`{op}`, as in PyTorch.", ""]
+    lines = [line for text in meanings(rows) for line in (html.escape(text, quote=False), "")]
     names = python_names(row)
     method = not (names and names[0].startswith("tenfold."))
     called = row.name if method else row.python_name
@@ -131,11 +138,13 @@ def _stages(code: str) -> list[str]:
     if not isinstance(result, tn.Tensor) or result.current().buffer is not None:
         return []
     lines = []
-    for title, stage in STAGES:
+    last = {"Optimised HLO": "hlo"} if os.environ.get("DOCS_HLO") else {}
+    for title, stage in {**STAGES, **last}.items():
         try:
-            text = result.show(stage).split("\n", 1)[1]
+            text = result.show(stage).split("\n", 1)[1].rstrip()
         except TenfoldError:
             continue
-        body = [f"    {each[:400]}" for each in text.rstrip().split("\n")[:60]]
+        shown = take_apart(text).lines if stage == "hlo" else text.split("\n")
+        body = [f"    {each[:400]}" for each in shown[:60]]
         lines += [f'??? note "{title}"', "    ```text", *[f"{each}" for each in body], "    ```", ""]
     return lines

@@ -528,3 +528,12 @@ def test_several_gradients_are_taken_at_once(hooked):
     assert not by_x.requires_grad
     with pytest.raises(tn.ArgumentError, match="all have one size"):
         tn.autograd.grad(x * 2, x, is_grads_batched=True)
+
+
+def test_the_arguments_of_older_programs_keep_their_places():
+    x = tn.tensor([1.0, 2.0], requires_grad=True)
+    unused = tn.ones(2, requires_grad=True)
+    found = tn.autograd.grad((x * x).sum(), [x, unused], None, None, False, True, True)
+    assert found[0].tolist() == [2, 4] and found[1] is None
+    tn.autograd.backward(x * x, grad_variables=tn.tensor([1.0, 10.0]))
+    assert x.grad.tolist() == [2, 40]

@@ -64,3 +64,11 @@ def test_nothing_is_left_after_clear():
     memo.clear()
     assert memo.get(0) is None
     assert memo.older(0) is None
+
+
+def test_heavy_results_leave_room_for_fewer():
+    memo = Generations(len)
+    for i in range(1000):
+        memo.keep(i, "x" * 100)
+    assert len(memo) <= -(-Generations.bound // 100)
+    assert memo.older(999 - len(memo)) and not memo.older(0)

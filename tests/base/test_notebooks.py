@@ -1,4 +1,4 @@
-"""What notebooks show of tensors and modules."""
+"""What notebooks show of tensors, modules and compiled functions."""
 
 import re
 
@@ -66,3 +66,15 @@ def test_an_exported_program_shows_its_text_as_text():
     html = exported._repr_html_()
     assert "Exported stablehlo: (f32[2]) -&gt; (f32[2])" in html
     assert "stablehlo.add" in html and "tensor&lt;2xf32&gt;" in html and "tensor<" not in html
+
+
+def test_a_compiled_function_shows_its_programs_and_its_guards():
+    factor = 2
+    scaled = tn.compile(lambda x: x * factor)
+    assert "0 programs" in scaled._repr_html_() and "not called yet" in scaled._repr_html_()
+    scaled(tn.ones(2))
+    factor = 3
+    scaled(tn.ones(2))
+    html = scaled._repr_html_()
+    assert "compiled &lt;lambda&gt; · 2 programs · last recompiled because " in html
+    assert "for f32[2]:" in html

@@ -175,3 +175,30 @@ def test_a_batch_sees_the_data_set_as_it_is_now():
     assert batch.tolist() == [0, 5, 0, 0]
     batch += 1
     assert x.tolist() == [0, 5, 0, 0]
+
+
+def test_a_pipe_is_a_method_of_pipes_of_its_kind():
+    class Numbers(tn.data.IterDataPipe):
+        def __iter__(self):
+            yield from range(4)
+
+    @tn.data.functional_datapipe("doubled_for_this_test")
+    class Doubled(tn.data.IterDataPipe[int]):
+        def __init__(self, source, times=2):
+            self.source, self.times = source, times
+
+        def __iter__(self):
+            for number in self.source:
+                yield number * self.times
+
+    pipe = Numbers().doubled_for_this_test(times=3)
+    assert list(pipe) == [0, 3, 6, 9]
+    assert [batch.tolist() for batch in tn.data.DataLoader(pipe, batch_size=2)] == [[0, 3], [6, 9]]
+    with pytest.raises(AttributeError):
+        Numbers().unknown()
+
+
+def test_data_sets_and_loaders_take_the_type_of_their_samples():
+    assert tn.data.Subset[int]([1, 2, 3], [0, 2])[1] == 3
+    assert len(tn.data.ConcatDataset[int]([[1, 2], [3]])) == 3
+    assert len(tn.data.DataLoader[int]([1, 2, 3], batch_size=2)) == 2

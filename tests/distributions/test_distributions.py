@@ -333,3 +333,40 @@ def test_draws_of_laplace_are_finite() -> None:
     tn.manual_seed(0)
     drawn = tn.distributions.Laplace(tn.zeros(1), tn.ones(1)).sample((5_000_000,))
     assert drawn.isfinite().all().item()
+
+
+def test_one_matrix_serves_a_batch_of_means():
+    loc, root = np.arange(6.0).reshape(3, 2), np.array([[2.0, 0.0], [0.5, 1.0]])
+    given = [package.distributions.MultivariateNormal(package.tensor(loc), scale_tril=package.tensor(root))
+             for package in (tn, torch)]  # fmt: skip
+    for name in ("variance", "covariance_matrix", "precision_matrix", "scale_tril"):
+        mine, theirs = [getattr(each, name).numpy() for each in given]
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+    for name in ("entropy", "sample"):
+        mine, theirs = [getattr(each, name)() for each in given]
+        assert tuple(mine.shape) == tuple(theirs.shape)
+    value = np.ones((5, 1, 2))
+    mine, theirs = [
+        each.log_prob(p.tensor(value)).numpy() for each, p in zip(given, (tn, torch), strict=True)
+    ]
+    np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+def test_a_normal_of_ones_own_may_keep_its_covariance_elsewhere():
+    class Scaled(tn.distributions.MultivariateNormal):
+        def __init__(self, factor):
+            self.loc, self.factor = tn.zeros(2), factor
+            tn.distributions.Distribution.__init__(self, (), (2,), validate_args=False)
+
+        @property
+        def _unbroadcasted_scale_tril(self):
+            return self.factor * tn.eye(2)
+
+        @property
+        def covariance_matrix(self):
+            return self.factor**2 * tn.eye(2)
+
+    value = tn.tensor([1.0, -1.0])
+    expected = tn.distributions.MultivariateNormal(tn.zeros(2), 4 * tn.eye(2)).log_prob(value)
+    assert Scaled(2.0).log_prob(value).item() == pytest.approx(expected.item())
+    assert Scaled(2.0).covariance_matrix.tolist() == [[4, 0], [0, 4]]

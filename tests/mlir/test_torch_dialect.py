@@ -295,4 +295,4 @@ import tenfold as tn
 tn.ones(2).show(stage="torch")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "MissingEngine" in done.stderr and "pip install tenfold[torch-dialect]" in done.stderr
+    assert "MissingEngine" in done.stderr and "pip install 'tenfold[torch-dialect]'" in done.stderr

@@ -16,21 +16,16 @@ from typing import NamedTuple
 import tenfold as tn
 from tenfold.engines import xla
 from tenfold.runtime import tiers
-from tests.random_programs import alias, general
+from tests.random_programs import alias, general, open_sizes
 from tests.random_programs.programs import Program, differences, run, run_compiled
 
 EXAMPLE = "example: python -m tests.random_programs --engine xla --kind alias --count 10000 --seed 1"
-KINDS: dict[str, Callable[[int], Program]] = {
-    "general": general.grow,
-    "long": lambda seed: general.grow(seed, length=60),
-    "alias": alias.grow,
+KINDS: dict[str, Callable[[int], list[Program]]] = {
+    "general": lambda seed: [general.grow(seed)],
+    "long": lambda seed: [general.grow(seed, length=60)],
+    "alias": lambda seed: [alias.grow(seed)],
+    "open": open_sizes.grow,  # one program at several sizes
 }
-# Leaves out LLVM's optimisations and kernels made by way of MLIR, which are most of what a compile costs.
-QUICK = [
-    ("xla_backend_optimization_level", 0),
-    ("xla_cpu_use_fusion_emitters", False),
-    ("xla_cpu_parallel_codegen_split_count", 1),
-]
 
 
 class Way(NamedTuple):
@@ -48,6 +43,7 @@ WAYS = {
     "numpy": Way("numpy", "", 1),
     "policy": Way("xla", "", 1),
     "libtorch": Way("libtorch", "", 1),
+    "open": Way("xla", "xla", 1, open_sizes.run_open),  # one executable for all sizes, NaN in the padding
 }
 
 
@@ -71,7 +67,7 @@ def compare(way: Way, kind: str, seeds: range) -> Iterator[str]:
     with chosen(way):
         for start in tn.progress(range(seeds.start, seeds.stop, way.together), kind):
             batch = range(start, min(start + way.together, seeds.stop))
-            yield from differences([KINDS[kind](seed) for seed in batch], way.run)
+            yield from differences([program for seed in batch for program in KINDS[kind](seed)], way.run)
 
 
 def main() -> int:
@@ -86,16 +82,18 @@ def main() -> int:
     options = parser.parse_args()
     os.environ["TENFOLD_CACHE_DIR"] = ""
     if not options.optimised:
-        xla.OPTIONS["cpu"] = [*xla.OPTIONS["cpu"], *QUICK]
+        xla.OPTIONS["cpu"] = [*xla.OPTIONS["cpu"], *xla.HASTY]
     differing = 0
     for engine in options.engine or WAYS:
-        for kind in options.kind or KINDS:
+        for kind in ["open"] if engine == "open" else options.kind or KINDS:
             differ = 0
             for told in compare(WAYS[engine], kind, range(options.seed, options.seed + options.count)):
                 print(told, end="\n\n", flush=True)
                 differ += 1
             print(f"{engine:9} {kind:8} {options.count} programs, {differ} differ", flush=True)
             differing += differ
+    if "open" in (options.engine or WAYS):
+        print(f"open sizes: {open_sizes.counts['open']}, closed: {open_sizes.counts['closed']}")
     return 1 if differing else 0
 
 

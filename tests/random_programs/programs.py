@@ -41,6 +41,7 @@ class Program(NamedTuple):
     evaluated: frozenset[int]  # the steps whose results are read before the next step is recorded
     expected: list[torch.Tensor]  # the pool on PyTorch, at the end
     exact: bool = False
+    open_axes: frozenset[tuple[int, int]] = frozenset()  # inputs and their dimensions of open size
 
     def __repr__(self) -> str:
         lines = [f"x{i} = {each.dtype}{list(each.shape)}" for i, each in enumerate(self.inputs)]

@@ -21,7 +21,7 @@ TIER = os.environ.get("TENFOLD_TIER")
 # XLA computes. A test that needs one or the other says so by a fixture, `on_xla` or `on_all_tiers`.
 BY_POLICY = ("autograd", "nn", "optim", "runtime", "tensor")
 # Tests about the executables that users get.
-OPTIMIZED = ("engines/test_numpy_elementwise", "engines/test_xla", "examples", "explain", "profiler")
+OPTIMIZED = ("engines/test_numpy_elementwise", "engines/xla", "examples", "explain", "profiler")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -36,7 +36,7 @@ def test_downward_imports_pass(problems):
         "command/listing.py": "import rich\n",
         "tensor.py": "from tenfold.runtime.evaluate import evaluate\nclass Tensor: ...\n",
         "runtime/evaluate.py": "def evaluate():\n    from tenfold.engines import xla\n    import json\n",
-        "engines/xla.py": "import jaxlib\nfrom ..mlir import stablehlo\n",
+        "engines/xla/door.py": "import jaxlib\nfrom ..mlir import stablehlo\n",
         "mlir/stablehlo.py": "def emit():\n    import jaxlib.mlir.ir\n",
         "base/dtypes.py": "import numpy\nfrom .errors import DTypeError\n",
         "base/errors.py": "class DTypeError(TypeError): ...\n",

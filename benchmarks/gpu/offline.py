@@ -137,7 +137,7 @@ def intercept(device: Any, options: list[tuple[str, Any]], done: Callable[[str, 
     from tenfold.engines import xla
 
     cpu, plain = xla.client("cpu"), xla.compile
-    xla._clients["cuda"] = SimpleNamespace(  # type: ignore[assignment]
+    xla.started["cuda"] = SimpleNamespace(  # type: ignore[assignment]
         platform="cuda", client=cpu.client, devices=cpu.devices, device=lambda index: cpu.devices[0]
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.engines import xla
-from tenfold.profiler import ProfilerAction, profile, record_function, schedule
+from tenfold.profiler import ProfilerAction, events, profile, record_function, schedule
 from tenfold.profiler.hlo import Program
 from tenfold.profiler.memory import liveness
 
@@ -222,13 +223,51 @@ def test_the_command_profiles_a_script(tmp_path):
 
 def test_kernels_of_a_cuda_graph_are_told_apart_by_their_own_names():
     from tenfold.engines.xla import TraceEvent
-    from tenfold.profiler.events import _label, _matching
+    from tenfold.profiler.events import _Known, _label, _matching
 
     def event(name: str, instruction: str = "command_buffer_2") -> TraceEvent:
         return TraceEvent(name, "", True, 0, 1, instruction, "step", 1, 1)
 
-    other, ours = dict.fromkeys(["copy.1"]), dict.fromkeys(["loop_add_fusion.12", "sum", "copy.1"])
+    names = (["copy.1"], ["loop_add_fusion.12", "sum", "copy.1"])
+    other, ours = (_Known(None, 1, None, dict.fromkeys(each)) for each in names)
     events = [event("loop_add_fusion_12"), event("sum"), event("nvjet_tst_128x64"), event("copy_1", "copy.1")]
-    assert _matching(events, [other, ours]) == (1, ours)
-    names = [_label(each, ours) for each in events]
-    assert names == ["loop_add_fusion.12", "sum", "nvjet_tst_128x64", "copy.1"]
+    assert _matching(events, [other, ours]) == 1
+    labels = [_label(each, ours.instructions) for each in events]
+    assert labels == ["loop_add_fusion.12", "sum", "nvjet_tst_128x64", "copy.1"]
+
+
+def test_a_profile_reads_the_programs_that_ran_alone(product, monkeypatch):
+    read = []
+    monkeypatch.setattr(events, "Program", lambda text: read.append(text) or Program(text))
+    others = [tn.compile(lambda x, power=power: (x**power).sum()) for power in (2, 3)]
+    for other in others:
+        other(product[1]).item()
+    with profile():
+        product[0](*product[1:]).item()
+    assert len(read) == 1
+
+
+def test_two_programs_whose_instructions_have_the_same_names_are_told_apart():
+    functions = [tn.compile(lambda x: x @ x), tn.compile(lambda x: x @ x)]
+    small, large = tn.randn(8, 8).eval(), tn.randn(80, 80).eval()
+    for function, x in zip(functions, (small, large), strict=True):
+        function(x).eval()
+    for function, x in zip(functions, (small, large), strict=True):
+        with profile() as prof:
+            function(x).eval()
+        (product,) = [each for each in prof.key_averages() if each.flops]
+        assert product.flops == 2 * x.shape[0] ** 3
+
+
+def test_programs_that_come_from_the_cache_have_their_lines(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import tenfold as tn\nf = tn.compile(lambda x: (x @ x).sum())\nx = tn.ones(50, 50)\nf(x).item()\n"
+        "with tn.profile() as prof:\n    f(x).item()\nprint(prof.key_averages().table())\n"
+    )
+    environment = os.environ | {"TENFOLD_CACHE_DIR": str(tmp_path / "cache")}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, script], env=environment, capture_output=True, text=True, check=True
+        )
+        assert "script.py:2" in done.stdout

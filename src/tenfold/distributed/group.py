@@ -414,4 +414,4 @@ def get_backend(group: ProcessGroup | None = None) -> str:
     from tenfold.engines import xla
 
     world_of(group)
-    return Backend.NCCL if "cuda" in xla._clients else Backend.GLOO
+    return Backend.NCCL if "cuda" in xla.started else Backend.GLOO

@@ -1,1 +1,1 @@
-"""What runs programs. Each engine is loaded on first use; `xla.py` is the default."""
+"""What runs programs. Each engine is loaded on first use; `xla/` is the default."""

@@ -26,6 +26,7 @@ from tenfold.base.heap import keep_memory
 from tenfold.engines import coordinator, xla
 from tenfold.engines.agreement import Program, Turn
 from tenfold.engines.transfers import INLINE, LARGE, Transfers
+from tenfold.engines.xla import clients
 from tenfold.mlir.interrupts import pass_on
 from tenfold.version import release
 
@@ -398,7 +399,7 @@ def connect(address: str, rank: int, world: int, timeout: float) -> Connection:
         )
     current = Connection(address, rank, world, timeout)
     if world > 1:
-        xla.cluster = current
+        clients.cluster = current
     return current
 
 

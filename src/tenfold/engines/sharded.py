@@ -1,5 +1,5 @@
 """Programs and arrays over the devices of a mesh: XLA partitions the program by Shardy, PJRT runs the parts
-and carries the collectives. `xla.py` comes here for what lies on a mesh."""
+and carries the collectives. `xla/` comes here for what lies on a mesh."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tenfold.base.errors import DeviceError, EngineError
 from tenfold.base.meshes import Mesh, Partitioned, Sharding, from_tiles
 from tenfold.engines import xla
 from tenfold.engines.agreement import Program
+from tenfold.engines.xla import clients
 from tenfold.flat.sharding import ShardingConstraint
 from tenfold.mlir import stablehlo
 from tenfold.mlir.interrupts import aside
@@ -226,9 +227,9 @@ class Executable(xla.Executable):
         if self.exchange is None:
             return super().__call__(buffers, held)
         try:
-            return xla.cluster.run(self.exchange, lambda: xla.Executable.__call__(self, buffers, held))
+            return clients.cluster.run(self.exchange, lambda: xla.Executable.__call__(self, buffers, held))
         except EngineError as error:
-            raise xla.cluster.translate(error) from None
+            raise clients.cluster.translate(error) from None
 
 
 def _result_shardings(loaded: Any, module: stablehlo.Module, place: Partitioned) -> list[Sharding]:
@@ -268,11 +269,11 @@ COLLECTIVE = re.compile(r"= \S+ (all-|reduce-scatter|collective-|ragged-all)")
 
 def exchange_of(loaded: Any, module: stablehlo.Module, mesh: Mesh) -> Any:
     """What processes compare of a program by which they exchange data; None for one that exchanges none."""
-    if xla.cluster is None or not is_shared(mesh):
+    if clients.cluster is None or not is_shared(mesh):
         return None
     if not any(COLLECTIVE.search(hlo_module.to_string()) for hlo_module in loaded.hlo_modules()):
         return None
-    ranks = sorted({each.process_index for each in devices_of(mesh)} - {xla.cluster.rank})
+    ranks = sorted({each.process_index for each in devices_of(mesh)} - {clients.cluster.rank})
     text = module.text(whole=True)
     main = re.search(r"func.func @main\((.*?)\) -> (.*?) \{\n", text)
     types = re.findall(r"tensor<([^>]*)>", main.group(1)) if main else []
@@ -345,4 +346,4 @@ def place_of(
     return Partitioned(device.mesh, params, results)
 
 
-xla.meshes = sys.modules[__name__]
+clients.meshes = sys.modules[__name__]

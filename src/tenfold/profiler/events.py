@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tenfold.engines import xla
 from tenfold.profiler.hlo import Instruction, Program
@@ -81,26 +82,47 @@ def kernels(trace: Iterable[xla.TraceEvent]) -> tuple[list[Kernel], list[Ran]]:
     for event in trace:
         if event.instruction:
             groups.setdefault((event.module, event.program, event.run), []).append(event)
-    known = [(executable, Program(executable.hlo())) for executable in xla.executables()]
-    names = [(executable, program, program.instructions()) for executable, program in known]
-    found: list[Kernel] = []
+    known = _programs([events[0] for events in groups.values()])
+    runs: list[Kernel] = []
     ran: dict[int, Ran] = {}
     places: dict[int, int] = {}
     for events in groups.values():
-        place, instructions = _matching(events, [each for _, _, each in names])
+        place = _matching(events, known)
+        instructions = {} if place is None else known[place].instructions
         if place is not None and place not in ran:
-            executable, program, _ = names[place]
+            program, executable = known[place].program, known[place].executable
             ran[place] = Ran(program, liveness(program), executable.memory())
             places[place] = len(places)
         for event in events:
             name = _label(event, instructions)
             at = -1 if place is None else places[place]
-            found.append(
+            runs.append(
                 Kernel(
                     name, event.start, event.duration, event.line, event.on_gpu, instructions.get(name), at
                 )
             )
-    return sorted(found, key=lambda each: each.start), list(ran.values())
+    return sorted(runs, key=lambda kernel: kernel.start), list(ran.values())
+
+
+class _Known(NamedTuple):
+    """A program that may have run, and its instructions by name."""
+
+    executable: xla.Executable
+    number: int | None
+    program: Program
+    instructions: dict[str, Instruction]
+
+
+def _programs(events: Sequence[xla.TraceEvent]) -> list[_Known]:
+    """The programs that these events may be of: to read the text of all that there are takes long."""
+    on_gpu, numbers = any(event.on_gpu for event in events), {event.program for event in events}
+    programs = []
+    for executable in xla.executables():
+        number = xla.program_number(executable)
+        if on_gpu or number is None or number in numbers:
+            program = Program(executable.hlo())
+            programs.append(_Known(executable, number, program, program.instructions()))
+    return programs
 
 
 def on_tier0(spans: Iterable[Span], started: int) -> list[Kernel]:
@@ -125,24 +147,23 @@ def _label(event: xla.TraceEvent, instructions: dict[str, Instruction]) -> str:
     return dotted if dotted in instructions else event.name
 
 
-def _matching(
-    events: Sequence[xla.TraceEvent], programs: Sequence[dict[str, Instruction]]
-) -> tuple[int | None, dict[str, Instruction]]:
-    """The program that has most of these events' instructions, and the fewest others, if there is one."""
-    best: tuple[int, int, int] | None = None
-    for i, instructions in enumerate(programs):
+def _matching(events: Sequence[xla.TraceEvent], programs: Sequence[_Known]) -> int | None:
+    """The place of the program that has most of these events' instructions, if there is one; of several the
+    one with their number, then the one with the fewest other instructions. On GPUs numbers say nothing: they
+    are the plugin's own."""
+    best = (0, False, 0, -1)
+    for i, (_, number, _, instructions) in enumerate(programs):
         matched = len({name for event in events if (name := _label(event, instructions)) in instructions})
-        best = max(best or (0, 0, -1), (matched, -len(instructions), i))
-    if best is None or not best[0]:
-        return None, {}
-    return best[2], programs[best[2]]
+        is_numbered = not events[0].on_gpu and number == events[0].program
+        best = max(best, (matched, is_numbered, -len(instructions), i))
+    return best[-1] if best[0] else None
 
 
 def averages(kernels: Sequence[Kernel], spans: Sequence[Span]) -> list[Average]:
     """Kernels and phases of the host by their names, those that took longest first."""
-    found: dict[tuple[int, str], Average] = {}
+    rows: dict[tuple[int, str], Average] = {}
     for kernel in kernels:
-        average = found.setdefault((kernel.program, kernel.name), Average(kernel.name, is_kernel=True))
+        average = rows.setdefault((kernel.program, kernel.name), Average(kernel.name, is_kernel=True))
         average.count += 1
         average.on_gpu = kernel.on_gpu
         if kernel.on_gpu:
@@ -155,8 +176,8 @@ def averages(kernels: Sequence[Kernel], spans: Sequence[Span]) -> list[Average]:
             average.bytes += kernel.instruction.bytes
             average.lines, average.fused = kernel.instruction.lines, kernel.instruction.fused
     for span in spans:
-        average = found.setdefault((-2, span.name), Average(span.name))
+        average = rows.setdefault((-2, span.name), Average(span.name))
         average.count += 1
         average.cpu_time_total += (span.end - span.start) / 1e3
         average.self_cpu_time_total += (span.end - span.start - span.inner) / 1e3
-    return sorted(found.values(), key=lambda each: -each.time)
+    return sorted(rows.values(), key=lambda row: -row.time)

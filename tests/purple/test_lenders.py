@@ -55,6 +55,19 @@ def test_a_parameter_that_may_be_given_back_whole_is_no_loan():
     assert function_of(analysed(expand_program(text, FILE)), "head").lends is None
 
 
+def test_a_part_of_a_global_is_no_loan_of_a_parameter(tmp_path):
+    text = """(define table (list (string-append "a" "b")))
+(define (nobody) (car table)) (define (other x) (if (pair? x) (car table) "none"))
+(print (nobody) (nobody) (other (list 1)) (other 2))"""
+    module = analysed(expand_program(text, FILE))
+    assert function_of(module, "nobody").lends is None and function_of(module, "other").lends is None
+    done = run(build(text, tmp_path, *CHECKED))
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "ab ab ab none\n")
+    function_of(module, "other").lends = (-1, frozenset(("pair",)))
+    with pytest.raises(CompilerBug, match="by none of its parameters"):
+        certify(module)
+
+
 def test_a_part_that_is_kept_longer_than_its_list_is_shared(tmp_path):
     text = """(define (tail-of xs) (cdr xs))
 (define (kept) (let* ((xs (list 1 2 3)) (ys (cons 9 (tail-of xs))))

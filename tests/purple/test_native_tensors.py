@@ -187,3 +187,9 @@ def test_gradients_flow_through_a_torchscript_file_both_ways(tmp_path):
       (backward (tensor-sum (f (* x 2))))
       (print (tensor-grad x))"""
     assert compiled(text, tmp_path) == interpreted(text)
+
+
+def test_the_element_of_a_boolean_tensor_is_no_number_that_is_always_true(tmp_path):
+    text = """(define (which x) (if (tensor-item (tensor-any (> x 1))) 'some 'none))
+(print (which (tensor '(1.0))) (which (tensor '(2.0))) (tensor-item (= (tensor 1) 2)))"""
+    assert compiled(text, tmp_path) == interpreted(text) == "none some #f\n"

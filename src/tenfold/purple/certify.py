@@ -59,6 +59,8 @@ class Certifier:
     def run(self) -> int:
         state = State({p: 1 for p in self.function.all_params if p.is_managed})
         lends = self.function.lends
+        if lends is not None and lends[0] not in range(len(self.function.all_params)):
+            self.wrong("its result is lent, but by none of its parameters", None)
         for i, param in enumerate(self.function.all_params):
             if param.borrowed:  # what it gives without a share must be of one parameter alone
                 holder = param if lends is not None and i != lends[0] else None

@@ -32,7 +32,7 @@ PASSED_ON = {"error-message", "error-irritants"}
 # Primitives of another kind of result that is new, or no object.
 ALSO_NEW = {
     "string->number", "string-search", "digit-value", "%console-line", "getenv", "tensor->list", "tensor-ref",
-    "tensor-grad", "tensor-load",
+    "tensor-grad", "tensor-item", "tensor-load",
 }  # fmt: skip
 OPERATORS = ("+", "-", "*", "/", "=", "<", ">", "<=", ">=", "min", "max")
 

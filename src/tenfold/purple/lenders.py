@@ -13,6 +13,7 @@ from tenfold.purple.ir import Atom, Block, Constant, Function, Let, Variable
 
 Lent: TypeAlias = dict[int, set[Variable]]
 Part: TypeAlias = tuple[int, frozenset[str]]
+ELSEWHERE = -1  # stands for a holder that is no parameter
 
 
 def find_lenders(module: ir.Module, lendable: Callable[[Function], set[Variable]], lent: Lent) -> None:
@@ -76,13 +77,15 @@ def _lends(function: Function, lent: set[Variable]) -> Part | None:
         if value not in paths or not (value in lent or value.borrowed):
             return None
         found |= paths[value]
-    if len({index for index, _ in found}) != 1 or not all(kinds for _, kinds in found):
+    lenders = {index for index, _ in found}
+    if len(lenders) != 1 or ELSEWHERE in lenders or not all(kinds for _, kinds in found):
         return None
-    return min(index for index, _ in found), effects.NOTHING.union(*(kinds for _, kinds in found))
+    return lenders.pop(), effects.NOTHING.union(*(kinds for _, kinds in found))
 
 
 def _follow(function: Function, lent: set[Variable], paths: dict[Variable, set[Part]]) -> None:
-    """Add by variable the parameters that it looks into. One that looks elsewhere as well leads to -1."""
+    """Add by variable the parameters that it looks into, and ELSEWHERE where it looks into a global or a
+    constant."""
     changed = True
     while changed:
         changed = False
@@ -96,7 +99,7 @@ def _follow(function: Function, lent: set[Variable], paths: dict[Variable, set[P
             )
             source = statement.op.args[part[0]] if part is not None else None
             if part is None or isinstance(source, Constant):
-                more: set[Part] = {(-1, effects.NOTHING)}
+                more: set[Part] = {(ELSEWHERE, effects.NOTHING)}
             else:
                 assert isinstance(source, Variable)
                 more = {(index, kinds | part[1]) for index, kinds in paths.get(source, ())}

@@ -275,7 +275,7 @@ FAMILIES = {
 (tensor-ref tensor index ...) -> number* : A number when every dimension has an integer index, else a view.
 (tensor-set! tensor any index ...) -> void : Writes a number or tensor (the second argument) at the indices.
 (tensor->list tensor) -> any : The elements as nested lists; a number for a tensor of no dimensions.
-(tensor-item tensor) -> number : The number in a tensor of one element.
+(tensor-item tensor) -> any : The number, or the truth value, in a tensor of one element.
 (tensor-shape tensor) -> list : The sizes of the dimensions.
 (tensor-rank tensor) -> int : How many dimensions there are.
 (tensor-count tensor) -> int : How many elements there are.

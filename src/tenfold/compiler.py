@@ -15,7 +15,7 @@ from tenfold.runtime.ranges import Mark
 from tenfold.runtime.stages import stage_text
 from tenfold.tensor import Tensor
 from tenfold.tensor.dynamic import call_dimensions, tensors_of
-from tenfold.trace.collect import collect
+from tenfold.trace.collect import Trace, collect
 from tenfold.trace.context import context
 from tenfold.trace.lower import lower
 
@@ -151,13 +151,19 @@ def show(
     The Trace and FlatIR have the user's line beside each op; with `source_lines` MLIR's text has it too.
     """
     _require_callable(function)
+    trace = recorded(function, args, kwargs)
+    return stage_text(trace, trace.device, _named(stage), source_lines)
+
+
+def recorded(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Trace:
+    """A function's program on these arguments. On a mesh its leaves lie as the arguments do."""
     given, recording, _ = record_call(uncompiled(function), args, kwargs, Tensor)
     trace = recording.trace
     if trace.device.mesh is not None:  # stand-ins have no data to tell how they are sharded
         for leaf, source in zip(trace.leaves, recording.inputs, strict=True):
             if type(source) is int:
                 leaf.buffer = given[source]._computed().buffer
-    return stage_text(trace, trace.device, _named(stage), source_lines)
+    return trace
 
 
 def uncompiled(function: Any) -> Callable[..., Any]:

@@ -208,6 +208,14 @@ def test_the_nearest_frame_outside_the_package_is_found(spies):
     assert caught.value.args[0].text == "spies.through(spies.Spy())"
 
 
+def test_a_context_manager_of_the_package_belongs_to_the_line_that_enters_it(spies):
+    text = "import contextlib\n@contextlib.contextmanager\ndef managed(x):\n    yield\n    x.T"
+    exec(compile(text, "<spies>", "exec"), vars(spies))
+    with pytest.raises(spies.Captured) as caught, spies.managed(spies.Spy()):
+        pass
+    assert caught.value.args[0].text.endswith("spies.managed(spies.Spy()):")
+
+
 def test_depth_starts_further_out():
     def operator():
         return capture(2)

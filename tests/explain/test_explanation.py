@@ -248,9 +248,12 @@ def test_on_a_mesh_the_placement_of_each_value_is_a_stage():
     assert explanation.held > 0 and explanation.times is not None
 
 
-def test_without_data_nothing_is_said_of_its_placement():
+def test_arguments_on_a_mesh_are_placed_as_they_are():
     mesh = init_device_mesh("cpu", (1,), mesh_dim_names=("data",))
     x = distribute_tensor(tn.ones(8, 4), mesh, [Shard(0)])
-    explanation = tn.explain(lambda x: x + 1, x)
-    assert "sharding" not in [each.key for each in explanation.stages]
-    assert "on a mesh" in explanation.stage("hlo").absent
+    for function in (lambda x: x + 1, tn.compile(lambda x: x + 1)):
+        explanation = tn.explain(function, x)
+        assert any("{data}" in line and "an input" in line for line in explanation.stage("sharding").lines)
+        assert any("sdy.sharding" in line for line in explanation.stage("stablehlo").lines)
+        lit = explanation.lit("sharding", 1)["stablehlo"]
+        assert "stablehlo.add" in explanation.stage("stablehlo").lines[lit[-1]]

@@ -7,6 +7,7 @@ user gave to the operands are worked out from those two when an error or a print
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import linecache
 import os
@@ -133,14 +134,18 @@ def is_internal(filename: str) -> bool:
     return _is_internal[filename]
 
 
+GLUE = (contextlib.__file__, functools.__file__)
+
+
 class _Internal(dict[str, bool]):
     """Whether a file is Tenfold's own, decided once for each file name."""
 
     package = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
     def __missing__(self, filename: str) -> bool:
-        # "<frozen runpy>" and the import system are nobody's program either.
-        self[filename] = answer = filename.startswith((self.package, "<frozen "))
+        # "<frozen runpy>" and the import system are nobody's program either, nor is what calls our own
+        # context managers.
+        self[filename] = answer = filename.startswith((self.package, "<frozen ")) or filename in GLUE
         return answer
 
 

@@ -14,8 +14,7 @@ from tenfold import flat
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, TenfoldError, did_you_mean
 from tenfold.base.source import Source
-from tenfold.compiler import uncompiled
-from tenfold.engines import sharded
+from tenfold.compiler import recorded, uncompiled
 from tenfold.explain import html
 from tenfold.explain.costs import Cost, cost_of
 from tenfold.explain.measure import Times, measured
@@ -34,12 +33,9 @@ from tenfold.explain.stages import (
 from tenfold.explain.tags import lowered, numbered
 from tenfold.mlir.torch_emitter import data_of
 from tenfold.runtime import executables
-from tenfold.runtime.calls import record_call
-from tenfold.tensor import Tensor
+from tenfold.runtime.stages import placed
 from tenfold.trace.collect import Trace
 from tenfold.trace.graph import Node
-
-MESH = "What XLA makes of a program on a mesh depends on where its data lies, which is not known here."
 
 
 @dataclass(frozen=True)
@@ -149,7 +145,7 @@ def explain_call(function: Callable[..., Any], args: tuple, kwargs: Mapping[str,
         raise ArgumentError(f"explain takes a function, not {type(function).__name__}")
     plain = uncompiled(function)
     with watching_modules() as paths:
-        trace = record_call(plain, args, dict(kwargs), Tensor).recording.trace
+        trace = recorded(plain, args, dict(kwargs))
     name = getattr(plain, "__name__", None) or type(plain).__name__
     return explain_trace(trace, trace.device, name, paths)
 
@@ -175,24 +171,22 @@ def drafted(
     marked = numbered(function)
     places = [_short(trace, nodes) for nodes in origins]
     nodes = _nodes(trace, paths if paths is not None else {})
+    place = placed(trace, device)
     stages: tuple[Stage, ...] = (
         source_stage(recorded_lines([node.place for node in nodes])),
         trace_stage(trace),
         flat_stage(function, str(device.resolved), places),
-        stablehlo_stage(marked),
+        stablehlo_stage(marked, place),
         torch_stage(trace),
     )
-    place: Device | None = device
     if device.mesh is not None:
-        place = _partitioned(trace, device)
-        stages += (sharding_stage(trace, device),) if place is not None else ()
+        stages += (sharding_stage(trace, device),)
     ops = _ops(function, origins)
 
     def finish() -> Explanation:
         memory, held = None, 0
-        if not compiled or place is None:
-            why = MESH if place is None else "The program was not compiled."
-            last = Stage("hlo", "Optimised HLO", "op", absent=why)
+        if not compiled:
+            last = Stage("hlo", "Optimised HLO", "op", absent="The program was not compiled.")
             return Explanation(title, str(device.resolved), (*stages, last), nodes, ops, None, 0)
         try:
             executable = executables.compile_apart(marked, place)
@@ -208,15 +202,6 @@ def drafted(
         )
 
     return finish
-
-
-def _partitioned(trace: Trace, device: Device) -> Device | None:
-    """How a program on a mesh is sharded, which follows from where its data lies; None where that is not
-    known."""
-    buffers = [leaf.buffer for leaf in trace.leaves]
-    if any(buffer is None for buffer in buffers):
-        return None
-    return sharded.place_of(device, trace, [sharded.sharding_of(buffer) for buffer in buffers], {})
 
 
 def _short(trace: Trace, nodes: Sequence[int]) -> str:

@@ -12,7 +12,9 @@ from tenfold.explain import origins
 from tenfold.explain.origins import FlatOp
 from tenfold.explain.tags import PREFIX
 
-_MARK = re.compile(rf'source_file="{PREFIX}(\d+)"')
+# A mark stands in the place of a file's name: `source_file="tenfold-op-3"`. In a program on a mesh names
+# have it, several where XLA merged instructions: `op_name="tenfold-op-3:1/add;tenfold-op-5:1/tanh"`.
+_MARK = re.compile(rf'[";]{PREFIX}(\d+)[":]')
 _METADATA = re.compile(r",? metadata=\{[^{}]*\}")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*)$")
 _EXTENTS = re.compile(r"^\w+\[([\d,]*)\]")

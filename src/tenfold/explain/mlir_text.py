@@ -6,10 +6,12 @@ import re
 
 from tenfold.explain.tags import PREFIX
 
-# A location at the end of a line, or after an argument: an alias, nothing known, or a mark of ours.
-_LOCATION = re.compile(rf' loc\((#loc\d*|unknown|"{PREFIX}(\d+)":\d+:\d+)\)')
+# A location at the end of a line, or after an argument: an alias, nothing known, or a mark of ours, which
+# is a name in a program on a mesh.
+_MARKED = rf'"{PREFIX}(\d+)(?:":\d+:\d+|:\d+/\w+")'
+_LOCATION = re.compile(rf" loc\((#loc\d*|unknown|{_MARKED})\)")
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
-_MARK = re.compile(rf'^"{PREFIX}(\d+)":\d+:\d+$')
+_MARK = re.compile(f"^{_MARKED}$")
 _FUNCTION = re.compile(r"^\s*(module|func\.func)\b")
 
 

@@ -11,6 +11,7 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.errors import TenfoldError
+from tenfold.base.meshes import Partitioned
 from tenfold.explain import hlo, mlir_text
 from tenfold.explain.origins import FlatOp
 from tenfold.explain.tags import marked_nodes
@@ -87,10 +88,12 @@ def _linked(lines: Sequence[str], first: int, count: int) -> list[tuple[int, ...
     return [(i - first,) if 0 <= i - first < count else () for i in range(len(lines))]
 
 
-def stablehlo_stage(numbered: flat.Function) -> Stage:
+def stablehlo_stage(numbered: flat.Function, place: Device) -> Stage:
+    """StableHLO; on a mesh with the shardings that are prescribed to XLA."""
     from tenfold.mlir import stablehlo
 
-    lines, marks = mlir_text.take_apart(stablehlo.emit(numbered).text(locations=True))
+    layout = place if isinstance(place, Partitioned) else None
+    lines, marks = mlir_text.take_apart(stablehlo.emit(numbered, (), layout).text(locations=True))
     return Stage("stablehlo", "StableHLO", "op", clipped(lines), marks)
 
 

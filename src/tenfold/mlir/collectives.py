@@ -34,7 +34,7 @@ def _manual(emitter: Any, op: c.ManualComputation) -> Any:
         operands=[emitter.values[operand] for operand in op.inputs],
         attributes=attributes,
         regions=1,
-        loc=emitter.location(op.source),
+        loc=emitter.location(op.source, op.name),
     )
     emitter.region(created.regions[0], op.body, (), "sdy.return")
     return created.results
@@ -77,7 +77,7 @@ def _collective(emitter: Any, op: Op) -> Any:
         operands=[emitter.values[operand] for operand in op.operands],
         attributes=attributes,
         regions=int(folds),
-        loc=emitter.location(op.source),
+        loc=emitter.location(op.source, op.name),
     )
     if folds:
         emitter.region(created.regions[0], monoid(state.get("kind", "add"), op.result.dtype), ())

@@ -45,7 +45,7 @@ class OpenEmitter(stablehlo._Emitter):
         for param in function.params:
             self.learn(param)
         for op in function.ops:
-            self.place = self.location(op.source)
+            self.place = self.location(op.source, op.name)
             if not any(map(_is_open, op.attributes.values())):
                 super().ops(_One(op))  # type: ignore[arg-type]
             elif type(op) in DYNAMIC:

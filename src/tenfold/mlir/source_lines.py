@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 
-# A location at the end of a line, or after an argument: an alias, nothing known, or a place in a file.
-_LOCATION = re.compile(r' loc\((#loc\d*|unknown|"[^"]*":\d+:\d+)\)')
+# A location at the end of a line, or after an argument: an alias, nothing known, a place in a file, or, in a
+# program on a mesh, a name that says the place.
+_LOCATION = re.compile(r' loc\((#loc\d*|unknown|"[^"]*"(?::\d+:\d+)?)\)')
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
-_PLACE = re.compile(r'^"([^"]*)":(\d+):\d+$')
+_PLACE = re.compile(r'^"([^"]*?)"?:(\d+)(?::\d+|/\w+")$')
 
 
 def with_source_lines(text: str) -> str:

@@ -241,6 +241,7 @@ class _Emitter:
         self.channels = itertools.count(1)  # of collectives
         self.meshes: dict[Mesh, None] = {}
         self.exact: frozenset[str] = frozenset()  # see `emit`
+        self.partitioned = False  # see `location`
 
     def module(
         self, function: Function, donated: dict[int, int], layout: Partitioned | None = None
@@ -248,6 +249,7 @@ class _Emitter:
         ir = self.b.ir
         module = ir.Module.create()
         result_types = [result.type for result in function.results]
+        self.partitioned = layout is not None
         if layout is not None:
             function, layout = evened(function, layout)
             params, given = function.params, function.results
@@ -325,7 +327,7 @@ class _Emitter:
 
     def ops(self, function: Function) -> None:
         values, forms, create = self.values, self.forms, self.b.ir.Operation.create
-        source, location = None, self.b.unknown
+        source, location, partitioned = None, self.b.unknown, self.partitioned
         for op in function.ops:
             state = op.__dict__
             results = state["results"]
@@ -342,9 +344,9 @@ class _Emitter:
                 operands = [values[operand] for operand in op.operands]
             else:
                 operands = [values[state[field]] for field in fields]
-            if state["source"] is not source:
+            if state["source"] is not source or partitioned:
                 source = state["source"]
-                location = self.location(source)
+                location = self.location(source, name)
             created = create(name, types, operands, attributes, None, 0, location)
             if len(results) == 1:
                 values[results[0]] = created.result
@@ -369,7 +371,7 @@ class _Emitter:
             operands=[self.values[operand] for operand in operands],
             attributes=self.attributes(op),
             regions=len(functions),
-            loc=self.location(op.source),
+            loc=self.location(op.source, op.name),
         )
         for region, function in zip(created.regions, functions, strict=True):
             self.region(region, function, captured)
@@ -387,7 +389,7 @@ class _Emitter:
         ir = self.b.ir
         inner = self.inner()
         inner.calls, inner.reduced, inner.channels = self.calls, self.reduced, self.channels
-        inner.meshes, inner.exact = self.meshes, self.exact
+        inner.meshes, inner.exact, inner.partitioned = self.meshes, self.exact, self.partitioned
         function = function.expanded()
         if captured:
             block = region.blocks.append()
@@ -412,16 +414,22 @@ class _Emitter:
             parsed = self.b.types[type] = self.b.ir.Type.parse(f"tensor<{extents}{type.dtype.mlir}>")
         return parsed
 
-    def location(self, source: Any) -> Any:
+    def location(self, source: Any, op_name: str) -> Any:
+        """Where an op was written, as a file and a line. XLA's partitioner drops locations of files and keeps
+        names, so in a program on a mesh the location is a name: `model.py:12/tanh`."""
         if source is None:
             return self.b.unknown
         code, instruction = source
-        located = self.b.files.get((id(code), instruction))
+        kind = op_name.rpartition(".")[2] if self.partitioned else ""
+        located = self.b.files.get((id(code), instruction, kind))
         if located is None:
-            columns = source.columns
-            location = self.b.ir.Location.file(source.filename, source.line, columns[0] + 1 if columns else 0)
+            ir, columns = self.b.ir, source.columns
+            if kind:
+                location = ir.Location.name(f"{source.filename}:{source.line}/{kind}")
+            else:
+                location = ir.Location.file(source.filename, source.line, columns[0] + 1 if columns else 0)
             # With the source, so that its code object stays, and with it the meaning of its id.
-            located = self.b.files[id(code), instruction] = (location, source)
+            located = self.b.files[id(code), instruction, kind] = (location, source)
         return located[0]
 
     def attributes(self, op: Op) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 _BITS = {"pred": 8, "s4": 4, "u4": 4, "bf16": 16, "c64": 64, "c128": 128}
 _ARRAY = re.compile(r"(\w+)\[([\d,]*)\]")
 _LINE = re.compile(r'source_file="([^"]*)" source_line=(\d+)')
+# In a program on a mesh names say it (see `location` in mlir/stablehlo.py): "train.py:8/tanh;train.py:9/add".
+_NAMED_LINE = re.compile(r'[";]([^";]*):(\d+)/\w+(?=[";])')
 _HEAD = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$")
 _NAME = re.compile(r"%([\w.\-]+)")
 _CALLS = re.compile(r"\b(?:calls|to_apply|body|condition)=%?([\w.\-]+)")
@@ -194,7 +196,8 @@ def _instruction(line: str) -> Instruction | None:
         for dtype, shape in _ARRAY.findall(kind)
     ]
     attributes = rest[close + 1 :]
-    lines = [f"{file}:{number}" for file, number in _LINE.findall(attributes)]
+    places = _LINE.findall(attributes) or _NAMED_LINE.findall(attributes)
+    lines = [f"{file}:{number}" for file, number in dict.fromkeys(places)]
     operands = _NAME.findall(rest[start : close + 1])
     return Instruction(name, rest[:start], arrays, operands, attributes, _CALLS.findall(attributes), lines)
 

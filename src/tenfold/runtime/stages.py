@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tenfold.base.devices import Device
@@ -56,14 +57,18 @@ def _module_text(module: Any, source_lines: bool) -> str:
 
 
 def placed(program: Trace, device: Device) -> Device:
-    """Where a program runs: on its device, or on a mesh with its leaves sharded as they are. Those without
-    data are replicated."""
+    """Where a program runs: on its device, or on a mesh with its leaves sharded as `device` or their data
+    says. Those without data are replicated."""
     if device.mesh is None:
         return device
-    params = [
-        sharded.sharding_if_any(leaf.buffer) or Sharding.replicated(device.mesh, leaf.type.rank)
-        for leaf in program.leaves
-    ]
+    params: Sequence[Sharding]
+    if isinstance(device, Partitioned):
+        params = device.params
+    else:
+        params = [
+            sharded.sharding_if_any(leaf.buffer) or Sharding.replicated(device.mesh, leaf.type.rank)
+            for leaf in program.leaves
+        ]
     return sharded.place_of(device, program, params, {})
 
 

@@ -1,4 +1,4 @@
-"""`tenfold.autograd.forward_ad`: tensors that carry a tangent, and forward mode as they are computed with.
+"""`tenfold.autograd.forward_ad`: dual tensors, which carry a tangent that is computed along with them.
 
 A level knows the tangent of each value of the Trace that has one. Values are never written, so what ops in
 place and views do to tangents follows from how they are recorded. A dual tensor has memory of its own.

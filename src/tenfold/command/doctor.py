@@ -1,5 +1,5 @@
-"""What `tenfold doctor` looks at: packages, engines, devices, the cache. What others made is loaded as its
-first use would load it, and XLA computes something on each kind of device."""
+"""The checks of `tenfold doctor`: packages, engines, devices, the cache. Optional packages are loaded as
+their first use would load them, and XLA computes something on each kind of device."""
 
 from __future__ import annotations
 

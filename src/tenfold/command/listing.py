@@ -1,5 +1,5 @@
-"""What `tenfold ops` prints: the op table, what is known of an op by any of its names, and what PyTorch has
-that is not there."""
+"""The output of `tenfold ops`: the op table, one op looked up by any of its names, and the names of
+PyTorch that are missing."""
 
 from __future__ import annotations
 

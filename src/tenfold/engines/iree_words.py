@@ -1,5 +1,5 @@
-"""StableHLO's ops on open sizes that IREE does not lower, replaced by MLIR's own that do the same: reshapes,
-gathers, paddings, and tensors put into others."""
+"""Replaces StableHLO ops on open sizes that IREE does not lower by equivalent ops of MLIR's own dialects:
+reshapes, gathers, pads, and insertions of one tensor into another."""
 
 from __future__ import annotations
 

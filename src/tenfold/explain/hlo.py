@@ -1,5 +1,5 @@
-"""XLA's text of an optimised program, taken apart: its lines, its instructions, and their marks. What the
-instructions cost and hold, `profiler/hlo.py` reads from the same text."""
+"""Parses XLA's text of an optimised program into lines, instructions and their marks. `profiler/hlo.py` reads
+their costs and their memory from the same text."""
 
 from __future__ import annotations
 

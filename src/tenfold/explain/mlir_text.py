@@ -1,4 +1,4 @@
-"""MLIR's text with locations, taken apart: the lines without them, and the mark of each."""
+"""Parses MLIR's text with locations into lines without them, and the mark of each line."""
 
 from __future__ import annotations
 

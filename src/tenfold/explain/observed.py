@@ -1,4 +1,5 @@
-"""The programs that a script evaluates, explained: watched while it runs, finished when it has ended.
+"""Explains the programs that a script evaluates: it records them while the script runs and compiles them when
+it has ended.
 
 Programs that differ in Python numbers alone, such as a learning rate, count as one.
 """

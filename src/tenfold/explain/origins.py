@@ -1,4 +1,4 @@
-"""Where instructions came from that XLA gave no metadata, found by what reads them.
+"""Finds out where an instruction without metadata came from, by the instructions that read it.
 
 XLA writes most convolutions anew, in a layout that its kernels like, and puts copies and transposes around
 them; none of these say where they came from. A copy is there for what reads it. A convolution is the one of

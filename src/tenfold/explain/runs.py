@@ -1,4 +1,4 @@
-"""What ran on which tier and why, and why functions were recorded anew: what `explain --runs` shows."""
+"""The data of `explain --runs`: which tier each program ran on and why, and why functions recompiled."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Provenance that is finer than a line: which Trace nodes each FlatIR op came from, and which FlatIR ops each
-line of StableHLO and HLO.
+"""Provenance by op rather than by line: which Trace nodes each FlatIR op came from, and which FlatIR ops each
+line of StableHLO and HLO came from.
 
 Every compiler on the way carries a place along with each op: FlatIR its `source`, MLIR its location, XLA its
 metadata. Here these places are not lines of the user's program but marks, numbers of nodes or ops.

@@ -1,5 +1,5 @@
-"""What is known of a Python function before it runs: the values of names from outside, and of expressions
-that are made of these alone."""
+"""What is known of a Python function before it runs: the values of its free names, and of expressions
+made of these alone."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""SSA values of a module that is being built: what ops made by hand take and give where it is no tensor of a
-known type."""
+"""SSA values of a module under construction: operands and results of ops made by hand that are not
+tensors of a known type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops written in other ops, step by step, for dialects that lack them: what is too long for a row to state.
+"""Expansions of ops into other ops, for dialects that lack them, that are too long to stand on a row.
 
 Rows name these functions in `torch_dialect`, `torch_lowering` and `open_stablehlo`, which `expansions.py`
 reads. No function here has the name of an op.

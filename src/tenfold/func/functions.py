@@ -1,6 +1,6 @@
-"""A `Function` of the user's own inside a transformed function. Its forward is recorded, and so are its
-backward and its jvp; they become one op with derivatives of its own, which vmap transforms as it does others.
-Without a jvp, backward tells how results move."""
+"""A `Function` of the user's own inside a transformed function. Its forward, its backward and its jvp are
+recorded and become one op with derivatives of its own, which vmap transforms like any other. Without a
+jvp, tangents are derived from its backward."""
 
 from __future__ import annotations
 

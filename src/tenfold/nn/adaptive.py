@@ -1,4 +1,4 @@
-"""Softmax over many classes, most of them rare: they are in clusters, which are looked into less often."""
+"""Adaptive softmax over many classes: rare classes lie in clusters, which are computed less often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tenfold.nn.functional`'s functions that resample images, and take them apart into patches."""
+"""Functions of `tenfold.nn.functional` that resample images or split them into patches."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""`tenfold.nn.functional`'s functions that are products of matrices with something more: scales, groups, a
-loss."""
+"""Functions of `tenfold.nn.functional` that extend a matrix product: by scales, by groups, by a loss."""
 
 from __future__ import annotations
 

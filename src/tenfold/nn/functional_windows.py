@@ -1,4 +1,4 @@
-"""`tenfold.nn.functional`'s convolutions and pools: what slides a window over images."""
+"""Convolutions and pools of `tenfold.nn.functional`: functions that slide a window over images."""
 
 from __future__ import annotations
 

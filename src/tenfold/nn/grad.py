@@ -1,4 +1,4 @@
-"""`nn.grad`: the gradients of convolutions for their input and their weight, by themselves."""
+"""`nn.grad`: the gradients of convolutions with respect to their input and their weight."""
 
 from __future__ import annotations
 

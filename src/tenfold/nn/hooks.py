@@ -1,5 +1,5 @@
-"""Hooks of modules: in which order they are called, those that are called for every module, and the passage
-of gradients through a module, where its backward hooks have their say."""
+"""Hooks of modules: the order in which they are called, global hooks, and backward hooks, which see the
+gradients that enter and leave a module."""
 
 from __future__ import annotations
 

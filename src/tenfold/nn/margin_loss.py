@@ -1,4 +1,5 @@
-"""Losses that leave alone what is right by a margin: of scores of classes, and of distances of embeddings."""
+"""Margin losses, which are zero for what is right by a margin: of class scores, of distances of
+embeddings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`nn.modules`: the layers, and the files in which they lie, under the names by which PyTorch has them.
-Each file can be asked for every layer, since some lie in other files here."""
+"""`nn.modules`: the layers under the names of PyTorch's files. Each file offers every layer, since some
+lie in other files here."""
 
 import sys
 from typing import Any

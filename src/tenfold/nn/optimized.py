@@ -1,4 +1,4 @@
-"""What `compile` makes of a module: a module, whose calls are compiled programs."""
+"""The result of compiling a module: a module whose calls are compiled programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recurrent layers over packed sequences: step by step, each with as many sequences as reach so far."""
+"""Recurrent layers over packed sequences: each step takes the sequences that are at least that long."""
 
 from __future__ import annotations
 

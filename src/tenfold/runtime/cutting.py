@@ -1,5 +1,5 @@
-"""Where a loop that nobody reads is cut. It would be recorded without end, so past some depth its values are
-computed on the way.
+"""Cuts a lazy loop whose values nobody reads. It would be recorded without end, so past some depth its values
+are computed.
 
 A loop that repeats itself is cut after whole rounds. Then its pieces are the same program, which is compiled
 once, and however many rounds there are, that program is no longer. Values that gradients flow to are computed

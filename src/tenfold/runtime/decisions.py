@@ -1,4 +1,4 @@
-"""What a function decides by sizes in Python, and whether a program that is open in them holds for all.
+"""Decisions that a function takes in Python by sizes, and whether a program with open sizes is right for all.
 
 What was asked of sizes (`base/watched.py`) comes from the recordings at a few of them. A comparison whose two
 sides follow from the sizes by formulas is looked at for every size of the range. What remains, such as a list

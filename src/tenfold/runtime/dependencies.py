@@ -1,4 +1,4 @@
-"""What a compiled function depends on from Python: found out while it is recorded, compared at each call.
+"""The Python state that a compiled function depends on: found while it is recorded, compared at each call.
 
 The stage has three parts. `reach.py` reads from the function's code which names it comes to; `guards.py`
 compares what was found there with what is there now; `bindings.py` follows names that the function binds to

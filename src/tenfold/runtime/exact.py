@@ -1,6 +1,6 @@
-"""Programs for given numbers of elements where these depend on data: for the numbers that the open program
-does not serve. A run tells how many elements there were; where that is another number, nothing of it is used.
-"""
+"""Programs for one number of elements each, where that number depends on data: for numbers that the open
+program does not serve. A run reports the number that it found; if that is another one, its results are
+discarded."""
 
 from __future__ import annotations
 

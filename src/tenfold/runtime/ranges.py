@@ -1,5 +1,5 @@
-"""Ranges of open sizes: which sizes share an executable, and at which of them a program is made to find out
-what it is at the others."""
+"""Ranges of open sizes: which sizes share an executable, and at which of them a program is recorded to
+learn how it depends on its sizes."""
 
 from __future__ import annotations
 

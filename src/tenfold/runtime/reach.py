@@ -1,5 +1,5 @@
-"""What the code of a function may come to by name: variables, functions, methods of objects, attributes of
-classes, and whatever the code of those comes to.
+"""The names that a function's code may reach: variables, functions, methods of objects, attributes of
+classes, and what the code of those reaches in turn.
 
 Code of this package, of Python's library and of installed ones is not looked into: it is what it was.
 """

@@ -1,5 +1,5 @@
-"""Methods of Tensor that no op of ATen's gives: Python functions applied to elements, memory that is resized
-or taken over, and questions about memory whose answer is always the same here."""
+"""Methods of Tensor that are no ATen op: Python functions applied to elements, storage that is resized or
+taken over, and questions about memory whose answer is always the same here."""
 
 from __future__ import annotations
 

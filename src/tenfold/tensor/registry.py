@@ -1,4 +1,4 @@
-"""Methods of tensors that are defined out of line, by users too."""
+"""Registers methods of Tensor that are defined elsewhere, by users too."""
 
 from __future__ import annotations
 

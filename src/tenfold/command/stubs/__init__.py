@@ -1,4 +1,4 @@
-"""Stubs, for editors and type checkers: the table knows every signature, and these files tell them.
+"""Stubs for editors and type checkers, written from the table, which has every signature.
 
 `write(folder)` makes `.pyi` files for `tenfold`, `Tensor`, `nn.functional`, `linalg`, `fft` and `special`,
 and for the ops of the torch dialect that `module_context` builds. They are made when the package is built and

@@ -1,4 +1,4 @@
-"""Special functions that NumPy has not, by the formulas that CHLO expands them to, which XLA compiles.
+"""Special functions that NumPy lacks, by the formulas that CHLO expands them to; XLA compiles the same ones.
 
 They take arrays of float32 or float64 and compute in that dtype, as XLA does: near a zero of `lgamma` or
 `digamma` no more than absolute precision is left of it. Coefficients stand highest power first.

@@ -1,4 +1,4 @@
-"""A layer and the batch normalisation behind it made one, for evaluation."""
+"""Folds a batch normalisation into the layer before it, for evaluation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A module made without the work of its first numbers."""
+"""`skip_init`: makes a module without initialising its parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters that are computed from others by modules, each time they are read.
+"""Parametrizations: parameters that modules compute from other parameters each time they are read.
 
 A parametrized module gets a class of its own, in which the parameter's name is a property.
 """

@@ -1,4 +1,4 @@
-"""A module called with other tensors in the place of its own."""
+"""Calls a module with other tensors in place of its own parameters and buffers."""
 
 from __future__ import annotations
 

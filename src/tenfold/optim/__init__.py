@@ -1,7 +1,8 @@
 """`tenfold.optim`: PyTorch's optimizers and schedules of the learning rate."""
 
-from tenfold.base.errors import unknown_name
-from tenfold.optim import lr_scheduler, swa_utils
+from typing import TYPE_CHECKING
+
+from tenfold.base.late import late_names
 from tenfold.optim.adafactor import Adafactor
 from tenfold.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from tenfold.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
@@ -10,6 +11,9 @@ from tenfold.optim.muon import Muon
 from tenfold.optim.optimizer import Optimizer
 from tenfold.optim.sgd import ASGD, SGD
 from tenfold.optim.sparse_adam import SparseAdam
+
+if TYPE_CHECKING:
+    from tenfold.optim import lr_scheduler, swa_utils
 
 __all__ = [
     "ASGD",
@@ -32,6 +36,4 @@ __all__ = [
     "swa_utils",
 ]
 
-
-def __getattr__(name: str):
-    raise unknown_name("tenfold.optim", name, globals())
+__getattr__, __dir__ = late_names(__name__, {"lr_scheduler": (), "swa_utils": ()})

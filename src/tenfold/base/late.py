@@ -1,0 +1,33 @@
+"""Packages whose submodules load when one of their names is first used, so that an import stays quick."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tenfold.base.errors import unknown_name
+
+
+def late_names(
+    package: str, names_of: Mapping[str, tuple[str, ...]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package, given the names that each of its submodules brings.
+
+    A submodule is a name of the package too. So none may bring a name equal to its own: whoever imports such
+    a submodule by its path would bind the module to that name.
+    """
+    assert not any(submodule in names for submodule, names in names_of.items())
+    namespace = vars(sys.modules[package])
+    module_of = {name: submodule for submodule, names in names_of.items() for name in (submodule, *names)}
+
+    def load(name: str) -> Any:
+        if name not in module_of:
+            raise unknown_name(package, name, [*namespace, *module_of])
+        submodule = module_of[name]
+        module = importlib.import_module(f"{package}.{submodule}")
+        namespace.update({each: getattr(module, each) for each in names_of[submodule]})
+        return namespace[name]
+
+    return load, lambda: sorted({*namespace, *module_of})

@@ -1,0 +1,41 @@
+"""Packages whose submodules load when used."""
+
+import subprocess
+import sys
+
+import pytest
+
+import tenfold as tn
+from tenfold.base.late import late_names
+
+FRESH = """
+import sys
+import tenfold as tn
+tn.nn, tn.optim
+for name in ("nn.utils.prune", "nn.utils.parametrize", "optim.swa_utils"):
+    assert f"tenfold.{name}" not in sys.modules, name
+import tenfold.nn.utils.spectral_norm
+assert callable(tn.nn.utils.spectral_norm) and tn.nn.utils.prune.__name__ == "tenfold.nn.utils.prune"
+assert tn.nn.utils.clip_grad_norm_ is tn.nn.utils.clip_grad.clip_grad_norm_
+assert tn.optim.lr_scheduler.StepLR and tn.optim.swa_utils.AveragedModel
+"""
+
+
+def test_submodules_load_when_one_of_their_names_is_used():
+    subprocess.run([sys.executable, "-c", FRESH], check=True)
+
+
+def test_every_public_name_is_there_and_listed():
+    for package in (tn.nn.utils, tn.optim):
+        assert set(package.__all__) <= set(dir(package))
+        assert all(getattr(package, name) is not None for name in package.__all__)
+
+
+def test_an_unknown_name_is_an_error_that_suggests_one():
+    with pytest.raises(AttributeError, match="tenfold.nn.utils has no 'clip_grad_nrm_'"):
+        tn.nn.utils.clip_grad_nrm_  # noqa: B018
+
+
+def test_a_submodule_may_not_bring_its_own_name():
+    with pytest.raises(AssertionError):
+        late_names("tenfold.optim", {"sgd": ("sgd",)})

@@ -1,7 +1,7 @@
 """Train a small convolutional network on drawn shapes, save it, load it, and measure it.
 
-In double precision: in single precision the sign of one activation hangs on a rounding, and PyTorch differs from
-itself between one thread and two.
+In double precision: in single precision the sign of one activation hangs on a rounding, and PyTorch differs
+from itself between one thread and two.
 """
 
 from __future__ import annotations

@@ -158,6 +158,7 @@ def test_all_ratios_are_drawn_in_one_picture(tmp_path):
     assert (tmp_path / "made" / "bench.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.usefixtures("collects_quickly")
 def test_a_long_run_measures_memory_and_draws_it(tmp_path, monkeypatch):
     monkeypatch.setattr(tiers, "setting", lambda: "")  # nothing pays to be compiled
     path = tmp_path / "long.svg"
@@ -167,6 +168,7 @@ def test_a_long_run_measures_memory_and_draws_it(tmp_path, monkeypatch):
     assert "<svg" in path.read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("collects_quickly")
 def test_a_long_run_that_is_stopped_tells_how_far_it_came():
     def work():
         yield from (1, 2, 3)

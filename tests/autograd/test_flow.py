@@ -407,6 +407,7 @@ def test_forward_and_backward_are_one_program():
     assert compiles == 0
 
 
+@pytest.mark.usefixtures("collects_quickly")
 def test_the_graph_is_let_go_after_backward():
     import gc
     import weakref

@@ -52,7 +52,7 @@ def workers_alive():
 
 
 @pytest.fixture(autouse=True)
-def no_thread_is_left():
+def no_thread_is_left(collects_quickly):
     yield
     gc.collect()
     deadline = time.monotonic() + 5

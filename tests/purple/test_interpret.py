@@ -190,6 +190,7 @@ def test_recursion_may_be_deep_and_too_deep_is_an_error(value):
     assert value(forever) == '"recursion is too deep"'
 
 
+@pytest.mark.usefixtures("collects_quickly")
 def test_a_long_list_is_freed_without_recursion(value):
     assert value("(define xs (iota 1000000)) (set! xs nil) (length xs)") == "0"
     gc.collect()

@@ -73,6 +73,7 @@ def test_values_that_nobody_holds_are_not_given_back():
     assert outputs == [1]
 
 
+@pytest.mark.usefixtures("collects_quickly")
 def test_an_evaluated_value_lets_go_of_its_program():
     x = (tn.ones(4) + 1).exp()
     value = x.current()

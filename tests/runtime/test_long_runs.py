@@ -27,6 +27,7 @@ def test_types_that_nothing_refers_to_are_forgotten_and_others_stay_themselves(m
     assert all(TensorType(float32, each.shape) is each for each in held)
 
 
+@pytest.mark.usefixtures("collects_quickly")
 @pytest.mark.usefixtures("on_xla")
 def test_many_programs_leave_no_more_objects_than_the_caps_allow(monkeypatch):
     monkeypatch.setenv("TENFOLD_CACHE_DIR", "")
@@ -47,6 +48,7 @@ def test_many_programs_leave_no_more_objects_than_the_caps_allow(monkeypatch):
     assert len(stablehlo.bindings().types) < 50
 
 
+@pytest.mark.usefixtures("collects_quickly")
 def test_programs_that_run_once_leave_no_more_objects_than_the_caps_allow(monkeypatch):
     monkeypatch.setattr(Generations, "bound", 8)
     monkeypatch.setattr(dispatch, "BOUND", 8)
@@ -65,6 +67,7 @@ def test_programs_that_run_once_leave_no_more_objects_than_the_caps_allow(monkey
     assert count(range(900, 1300)) - before < 400 * 4  # types are among them, of which 10,000 are kept
 
 
+@pytest.mark.usefixtures("collects_quickly")
 def test_new_sizes_of_an_op_with_a_long_lowering_leave_few_functions(monkeypatch):
     monkeypatch.setattr(Generations, "bound", 64)
     monkeypatch.setattr(dispatch, "BOUND", 64)

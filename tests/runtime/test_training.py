@@ -75,6 +75,7 @@ def test_a_step_hands_its_memory_to_the_next(wrap, tier, choose_tier):
     assert problem.w.data_ptr() == before
 
 
+@pytest.mark.usefixtures("collects_quickly")
 @pytest.mark.parametrize("wrap", [lambda step: step, tn.compile], ids=["lazy", "compiled"])
 def test_a_step_leaves_nothing_to_the_garbage_collector(wrap):
     problem = Problem(tn, repeats=100)

@@ -60,6 +60,7 @@ def test_a_transposed_tensor_arrives_in_order(dtype):
     assert (ours + ours).tolist() == (theirs + theirs).tolist()
 
 
+@pytest.mark.usefixtures("collects_quickly")
 def test_the_source_may_go_first():
     theirs = torch.full((100_000,), 7.0)
     ours = tn.from_dlpack(theirs)
@@ -70,6 +71,7 @@ def test_the_source_may_go_first():
     assert (ours + 1).sum().item() == 800_000
 
 
+@pytest.mark.usefixtures("collects_quickly")
 def test_numpy_arrays_live_as_long_as_their_tensors():
     array = np.full(100_000, 7.0)
     ours, twin = tn.from_numpy(array), tn.from_dlpack(array)
@@ -79,6 +81,7 @@ def test_numpy_arrays_live_as_long_as_their_tensors():
     assert set(ours.tolist()) == set(twin.tolist()) == {7.0}
 
 
+@pytest.mark.usefixtures("collects_quickly")
 def test_ours_lives_as_long_as_what_others_made_of_it():
     ours = (tn.ones(100_000) * 7).eval()
     theirs, array = torch.from_dlpack(ours), np.from_dlpack(ours)

@@ -309,6 +309,7 @@ def test_a_write_through_a_view_of_a_view_is_seen_in_the_base_and_its_other_view
     assert column.tolist() == [2, -1, -1]
 
 
+@pytest.mark.usefixtures("collects_quickly")
 def test_views_outlive_their_base() -> None:
     base = grid()
     row, column = base[1], base[:, 2]

@@ -44,6 +44,7 @@ def test_a_program_given_the_wrong_buffers_raises_an_error_of_ours():
             executable(buffers)
 
 
+@pytest.mark.usefixtures("collects_quickly")
 def test_calls_leave_nothing_behind(monkeypatch):
     for module in (compiling, compile):
         monkeypatch.setattr(module, "TURNS", 7)

@@ -380,9 +380,9 @@ def test_a_module_is_called_with_other_parameters():
     assert module.weight is own
     found = tn.func.functional_call(module, {**given, "wheight": own}, tn.tensor(BATCH))
     np.testing.assert_allclose(found.numpy(), BATCH @ MATRIX.T, rtol=1e-5)
-    with pytest.raises(tn.ArgumentError, match=r"unexpected \['wheight'\]"):
+    with pytest.raises(RuntimeError, match=r"\['wheight'\] are unexpected"):
         tn.func.functional_call(module, {**given, "wheight": own}, tn.tensor(BATCH), strict=True)
-    with pytest.raises(tn.ArgumentError, match=r"missing are \['bias'\]"):
+    with pytest.raises(RuntimeError, match=r"\['bias'\] are missing"):
         tn.func.functional_call(module, {"weight": own}, tn.tensor(BATCH), strict=True)
 
 
@@ -393,7 +393,7 @@ def test_tied_parameters_are_given_once():
     double, x = 2 * tn.eye(3), tn.ones(1, 3)
     assert tn.func.functional_call(pair, {"0.weight": double}, x).tolist() == [[4, 4, 4]]
     both = {"0.weight": double, "1.weight": 3 * tn.eye(3)}
-    with pytest.raises(tn.ArgumentError, match="is tied to others"):
+    with pytest.raises(tn.ArgumentError, match="are one tensor, and get different ones"):
         tn.func.functional_call(pair, both, x)
     assert tn.func.functional_call(pair, both, x, tie_weights=False).tolist() == [[6, 6, 6]]
 

@@ -272,9 +272,9 @@ def test_parametrizations_follow_each_other_and_may_be_cached():
         (lambda m: utils.parametrize.register_parametrization(m, "weight", nn.Flatten(0)), "unsafe=True"),
         (lambda m: utils.parametrize.remove_parametrizations(m, "weight"), "has no parametrization"),
         (lambda m: utils.fuse_linear_bn_eval(m, nn.BatchNorm1d(2)), "for evaluation only"),
-        (lambda m: utils.functional_call(m, 3, tn.ones(1, 2)), "takes a dict of tensors"),
-        (lambda m: utils.functional_call(m, {}, tn.ones(1, 2), strict=True), "are missing"),
-        (lambda m: utils.functional_call(m, [{"a": tn.ones(1)}, {"a": tn.ones(1)}], ()), "given twice"),
+        (lambda m: utils.stateless.functional_call(m, 3, tn.ones(1, 2)), "takes a dict of tensors"),
+        (lambda m: utils.stateless.functional_call(m, {}, tn.ones(1, 2), strict=True), "are missing"),
+        (lambda m: tn.func.functional_call(m, [{"a": tn.ones(1)}, {"a": tn.ones(1)}], ()), "given twice"),
     ],
 )
 def test_mistakes_are_refused(act, message):
@@ -317,7 +317,7 @@ def test_a_module_is_called_with_other_tensors():
     before = dict(module.state_dict())
     given = {"0.weight": tn.eye(2).requires_grad_(), "0.bias": tn.zeros(2), "1.running_mean": tn.ones(2)}
     x = tn.tensor([[3.0, 5.0]])
-    result = utils.functional_call(module.eval(), given, (x,))
+    result = utils.stateless.functional_call(module.eval(), given, (x,))
     np.testing.assert_allclose(result.detach().numpy(), [[2, 4]], 1e-4)
     result.sum().backward()
     assert given["0.weight"].grad is not None and module[0].weight.grad is None
@@ -330,21 +330,40 @@ def test_tensors_under_several_names_are_replaced_together():
     module["two"].weight = module["one"].weight
     module.forward = lambda x: (module["one"](x), module["two"](x))
     for tie in (True, False):
-        one, two = utils.functional_call(
+        one, two = utils.stateless.functional_call(
             module, {"one.weight": tn.full((1, 1), 7.0)}, tn.ones(1, 1), tie_weights=tie
         )
         assert one.item() == 7 and (two.item() == 7) is tie
     with pytest.raises(tn.TenfoldError, match="one tensor, and get different ones"):
-        utils.functional_call(
+        utils.stateless.functional_call(
             module, {"one.weight": tn.ones(1, 1), "two.weight": tn.ones(1, 1)}, tn.ones(1, 1)
         )
+
+
+@pytest.mark.parametrize("library", [tn, torch], ids=["tenfold", "torch"])
+def test_what_a_module_assigns_stands_in_the_dictionary_afterwards(library):
+    class Counting(library.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", library.zeros(1))
+            self.register_buffer("unset", None)
+
+        def forward(self, x):
+            self.calls = self.calls + 1
+            return x + self.unset
+
+    module = Counting()
+    buffers = {"calls": library.tensor([5.0]), "unset": library.ones(1), "other": library.ones(1)}
+    assert library.func.functional_call(module, buffers, library.ones(1)).tolist() == [2]
+    assert buffers["calls"].tolist() == [6] and buffers["other"].tolist() == [1]
+    assert module.calls.tolist() == [0] and module.unset is None
 
 
 def test_the_modules_own_tensors_are_back_after_a_failure():
     module = nn.Linear(2, 2)
     weight = module.weight
     with pytest.raises(tn.ShapeError):
-        utils.functional_call(module, {"weight": tn.ones(3, 3)}, tn.ones(1, 2))
+        utils.stateless.functional_call(module, {"weight": tn.ones(3, 3)}, tn.ones(1, 2))
     assert module.weight is weight
 
 

@@ -3,12 +3,15 @@ batch norms."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tenfold.base.errors import ArgumentError, located
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
+
+Places = Mapping[str, tuple[dict[str, Any], str]]  # the dictionary that holds a tensor, and its name there
 
 
 @located
@@ -21,59 +24,95 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other tensors in the place of its parameters and buffers, by their names; those not
-    named stay, and names that it has not are passed over. What is tied, one tensor under several names, is
-    replaced under all of them by `tie_weights`; `strict` requires that all are named, and no others."""
+    """Call a module with the tensors of a dictionary instead of its own parameters and buffers of the names,
+    or of several dictionaries, which must not share names.
+
+    A tensor that the module has under several names is replaced under all of them, unless tie_weights is
+    False. Names that the module does not have are passed over; strict, the names must be exactly the
+    module's. Gradients flow to the tensors given. What the module assigns to one of the names meanwhile, as
+    to a running mean, stands in the dictionary afterwards.
+    """
+    if isinstance(parameter_and_buffer_dicts, dict):
+        tensors = parameter_and_buffer_dicts
+    elif isinstance(parameter_and_buffer_dicts, (list, tuple)):
+        tensors = _joined(parameter_and_buffer_dicts)
+    else:
+        kind = type(parameter_and_buffer_dicts).__name__
+        raise ArgumentError(f"takes a dict of tensors by name or several, not a {kind}")
+    arguments = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _replaced(module, tensors, tie_weights, strict):
+        return module(*arguments, **(kwargs or {}))
+
+
+def _joined(dictionaries: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
-    several = isinstance(parameter_and_buffer_dicts, (list, tuple))
-    for part in parameter_and_buffer_dicts if several else (parameter_and_buffer_dicts,):
+    for part in dictionaries:
         if not isinstance(part, dict):
-            raise ArgumentError(f"parameters are given as a dict by name, not as a {type(part).__name__}")
+            raise ArgumentError(f"takes dicts of tensors by name, not a {type(part).__name__}")
         doubled = sorted(tensors.keys() & part.keys())
         if doubled:
             raise ArgumentError(f"{doubled[0]!r} is given twice")
         tensors.update(part)
-    slots = _slots(module)
-    unknown = [name for name in tensors if name not in slots]
-    if strict and (unknown or len(tensors) < len(slots)):
-        missing = [name for name in slots if name not in tensors]
-        raise ArgumentError(f"strict=True: missing are {missing}, unexpected {unknown}")
-    replaced = {name: each for name, each in tensors.items() if name in slots}
+    return tensors
+
+
+@contextmanager
+def _replaced(module: Any, tensors: dict[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
+    """The module with other tensors, until the end of the block."""
+    places = _places(module)
+    replacing = {name: tensor for name, tensor in tensors.items() if name in places}
     if tie_weights:
-        for name, each in list(replaced.items()):
-            holder, own = slots[name]
-            tied = [
-                other
-                for other, (kept, key) in slots.items()
-                if kept[key] is holder[own] and holder[own] is not None
-            ]
-            if any(other in tensors and tensors[other] is not each for other in tied):
-                raise ArgumentError(
-                    f"{name!r} is tied to others, and other tensors are given for them: {tied}",
-                    help="give one of them, or tie_weights=False",
-                )
-            replaced.update(dict.fromkeys(tied, each))
-    before = {name: slots[name][0][slots[name][1]] for name in replaced}
-    positional = () if args is None else args if isinstance(args, tuple) else (args,)
+        replacing |= _tied(places, replacing)
+    if strict:
+        missing = [name for name, (holder, key) in places.items() if holder[key] is not None]
+        missing = sorted(set(missing) - replacing.keys())
+        unexpected = sorted(tensors.keys() - places.keys())
+        if missing or unexpected:
+            raise ArgumentError(
+                f"the names differ from the module's: {missing} are missing, {unexpected} are unexpected"
+            )
+    before = {name: places[name][0][places[name][1]] for name in replacing}
+    _put(places, replacing)
     try:
-        for name, each in replaced.items():
-            holder, own = slots[name]
-            holder[own] = each
-        return module(*positional, **(kwargs or {}))
+        yield
     finally:
-        for name, kept in before.items():
-            holder, own = slots[name]
-            holder[own] = kept
+        now = {name: places[name][0][places[name][1]] for name in replacing}
+        tensors.update((name, tensor) for name, tensor in now.items() if name in tensors)
+        _put(places, before)
 
 
-def _slots(module: Any) -> dict[str, tuple[dict[str, Any], str]]:
-    """Where each parameter and buffer is kept, by its full name."""
-    slots = {}
-    for prefix, each in module.named_modules(remove_duplicate=False):
-        for kept in (each._parameters, each._buffers):
-            for name in kept:
-                slots[f"{prefix}.{name}" if prefix else name] = (kept, name)
-    return slots
+def _put(places: Places, tensors: Mapping[str, Any]) -> None:
+    for name, tensor in tensors.items():
+        holder, key = places[name]
+        holder[key] = tensor
+
+
+def _places(module: Any) -> Places:
+    """Where each of the module's tensors is kept, by its dotted name."""
+    places = {}
+    for path, part in module.named_modules(remove_duplicate=False):
+        for holder in (part._parameters, part._buffers):
+            for name in holder:
+                places[f"{path}.{name}" if path else name] = (holder, name)
+    return places
+
+
+def _tied(places: Places, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, under all names under which the module has what they replace."""
+    names: dict[int, list[str]] = {}
+    for name, (holder, key) in places.items():
+        if holder[key] is not None:
+            names.setdefault(id(holder[key]), []).append(name)
+    result: dict[str, Tensor] = {}
+    for together in names.values():
+        replacing = [tensors[name] for name in together if name in tensors]
+        if any(tensor is not replacing[0] for tensor in replacing):
+            raise ArgumentError(
+                f"{', '.join(together)} are one tensor, and get different ones", help="pass tie_weights=False"
+            )
+        if replacing:
+            result |= dict.fromkeys(together, replacing[0])
+    return result
 
 
 @located

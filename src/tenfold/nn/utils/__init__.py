@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         convert_conv2d_weight_memory_format,
         convert_conv3d_weight_memory_format,
     )
-    from tenfold.nn.utils.stateless import functional_call
 
 __all__ = [
     "clip_grad_norm",
@@ -36,7 +35,6 @@ __all__ = [
     "clip_grads_with_norm_",
     "convert_conv2d_weight_memory_format",
     "convert_conv3d_weight_memory_format",
-    "functional_call",
     "fuse_conv_bn_eval",
     "fuse_conv_bn_weights",
     "fuse_linear_bn_eval",
@@ -79,6 +77,6 @@ __getattr__, __dir__ = late_names(
         "parametrize": (),
         "prune": (),
         "rnn": (),
-        "stateless": ("functional_call",),
+        "stateless": (),
     },
 )

@@ -62,16 +62,16 @@ def look(starts: Sequence[tuple[Value, Tensor]], order: Sequence[Any]) -> None:
     cotangents = [start.current() for _, start in starts]
     gradients = gradient([value for value, _ in starts], cotangents, list(values.values()), capture())
     reached = {
-        place: _has_nan(Tensor(each))
-        for place, each in zip(values, gradients, strict=True)
-        if each is not None
+        place: _has_nan(Tensor(gradient))
+        for place, gradient in zip(values, gradients, strict=True)
+        if gradient is not None
     }
     dirty = {**begun, **reached}
     for node in reversed(order):
         count = len(node.callee.result_types)
         if any(dirty.get((node, i), False) for i in range(count)):
             continue
-        if any(dirty.get(_place(each), False) for each in node.inputs if each.origin is not None):
+        if any(dirty.get(_place(operand), False) for operand in node.inputs if operand.origin is not None):
             name = node.callee.name
             raise GradientError(f"the gradient of {name} has NaN in it").located(name, node.source)
 

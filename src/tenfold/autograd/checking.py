@@ -103,14 +103,14 @@ def gradgradcheck(
 
     def gradients(*arguments: Any) -> tuple[Tensor, ...]:
         own, given_cotangents = arguments[: len(tensors)], arguments[len(tensors) :]
-        found = grad(
+        gradients = grad(
             _differentiable(func(*own)),
             [own[i] for i in asked],
             list(given_cotangents),
             create_graph=True,
             allow_unused=True,
         )
-        return tuple([gradient for gradient in found if gradient is not None and gradient.requires_grad])
+        return tuple([gradient for gradient in gradients if gradient is not None and gradient.requires_grad])
 
     return gradcheck(
         gradients,
@@ -168,7 +168,9 @@ def _compare(
     analytical = way(func, inputs, asked, check_dtypes)
     if nondet_tol < np.inf:
         again = way(func, inputs, asked, False)
-        both = [pair for each in zip(analytical, again, strict=True) for pair in zip(*each, strict=True)]
+        both = [
+            pair for columns in zip(analytical, again, strict=True) for pair in zip(*columns, strict=True)
+        ]
         for first, second in both:
             if not np.allclose(first, second, rtol=0, atol=nondet_tol, equal_nan=True):
                 raise GradientError(
@@ -234,15 +236,15 @@ def _analytical(
                 one[place] = direction
                 cotangent = from_numpy(one.reshape(tuple(output.shape)))
                 gradients = grad([output], wanted, [cotangent], retain_graph=True, allow_unused=True)
-                for column, gradient, given in zip(columns, gradients, wanted, strict=True):
-                    if check_dtypes and gradient is not None and gradient.dtype is not given.dtype:
+                for column, gradient, input in zip(columns, gradients, wanted, strict=True):
+                    if check_dtypes and gradient is not None and gradient.dtype is not input.dtype:
                         raise GradientError(
-                            f"the gradient of a {given.dtype.name} input is {gradient.dtype.name}"
+                            f"the gradient of a {input.dtype.name} input is {gradient.dtype.name}"
                         )
-                    zero = np.zeros(given.numel(), given.dtype.numpy)
+                    zero = np.zeros(input.numel(), input.dtype.numpy)
                     column.append(zero if gradient is None else np.array(gradient.numpy()).reshape(-1))
-        for own, column, given in zip(jacobians, columns, wanted, strict=True):
-            own.append(np.stack(column, 1) if column else np.zeros((given.numel(), 0)))
+        for own, column, input in zip(jacobians, columns, wanted, strict=True):
+            own.append(np.stack(column, 1) if column else np.zeros((input.numel(), 0)))
     return jacobians
 
 
@@ -263,11 +265,11 @@ def _pushed(
                     moving = make_dual(primal, from_numpy(one.reshape(tuple(primal.shape))))
                     outputs = _differentiable(func(*inputs[:i], moving, *inputs[i + 1 :]))
                     pairs = [unpack_dual(output) for output in outputs]
-                moved = [aten("zeros_like")(each) if t is None else t for each, t in pairs]
+                moved = [aten("zeros_like")(tensor) if t is None else t for tensor, t in pairs]
                 parts = [_real(np.array(tangent.detach().numpy())) * direction for tangent in moved]
                 slope = parts if not slope else [x + y for x, y in zip(slope, parts, strict=True)]
             rows.append(slope)
-        columns.append([np.array(each) for each in zip(*rows, strict=True)])
+        columns.append([np.array(row) for row in zip(*rows, strict=True)])
     return columns
 
 

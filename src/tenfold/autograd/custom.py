@@ -121,9 +121,9 @@ class CustomNode:
             with no_grad():
                 gradients = [
                     aten("zeros")(output.type.shape, dtype=output.type.dtype, device=output.device)
-                    if given is None
-                    else given
-                    for given, output in zip(gradients, self.outputs, strict=True)
+                    if gradient is None
+                    else gradient
+                    for gradient, output in zip(gradients, self.outputs, strict=True)
                 ]
         spread: list[Any] = [None] * self.count
         for place, gradient in zip(self.places, gradients, strict=True):
@@ -131,24 +131,24 @@ class CustomNode:
         with set_grad_mode(create_graph):
             results = self.function.backward(self.context, *spread)
         results = results if isinstance(results, tuple) else (results,)
-        given = list(results)
-        while len(given) > len(self.arguments) and given[-1] is None:
-            given.pop()
-        if len(given) != len(self.arguments):
+        returned = list(results)
+        while len(returned) > len(self.arguments) and returned[-1] is None:
+            returned.pop()
+        if len(returned) != len(self.arguments):
             raise GradientError(
                 f"{self.function.__name__}.backward returned {len(results)} gradients for "
                 f"{len(self.arguments)} arguments",
                 help="return one for each argument of forward, None for those without",
             ).located("backward", self.source)
-        for each in given:
-            if each is not None and not isinstance(each, Tensor):
+        for item in returned:
+            if item is not None and not isinstance(item, Tensor):
                 raise ArgumentError(
-                    f"{self.function.__name__}.backward returned a {type(each).__name__} as a gradient",
+                    f"{self.function.__name__}.backward returned a {type(item).__name__} as a gradient",
                     help="return a Tensor, or None for what has no gradient",
                 ).located("backward", self.source)
         pairs = []
         values = iter(self.inputs)
-        for argument, result in zip(self.arguments, given, strict=True):
+        for argument, result in zip(self.arguments, returned, strict=True):
             if isinstance(argument, Tensor):
                 value = next(values)
                 if result is not None and value.origin is not None:
@@ -207,7 +207,7 @@ def summed_to(gradient: Tensor, wanted: TensorType, function: type[Function]) ->
 
 
 def _is_among(tensor: Any, tensors: Sequence[Any]) -> bool:
-    return any(tensor is each for each in tensors)
+    return any(tensor is other for other in tensors)
 
 
 def _pass_by(view: Tensor, memory: Sequence[tuple[Tensor, Value]]) -> None:
@@ -301,19 +301,19 @@ class Function:
                 aten("zeros_like")(arg.detach()) if tangent is None and _is_float(arg) else tangent
                 for arg, tangent in zip(args, tangents, strict=True)
             ]
-        found = cls.jvp(ctx.ahead(), *tangents)
-        moved = list(found) if isinstance(found, tuple) else [found]
+        moves = cls.jvp(ctx.ahead(), *tangents)
+        moved = list(moves) if isinstance(moves, tuple) else [moves]
         outputs = results if isinstance(results, tuple) else (results,)
         if len(moved) != len(outputs):
             raise GradientError(
                 f"{cls.__name__}.jvp returned {len(moved)} tangents for {len(outputs)} results",
                 help="return one for each result of forward, None for those that do not move",
             ).located(cls.__name__, capture())
-        for each, result in zip(moved, outputs, strict=True):
-            if each is None or not isinstance(result, Tensor):
+        for move, result in zip(moved, outputs, strict=True):
+            if move is None or not isinstance(result, Tensor):
                 continue
-            if not isinstance(each, Tensor) or each.current().type is not result.current().type:
-                what = each.current().type if isinstance(each, Tensor) else type(each).__name__
+            if not isinstance(move, Tensor) or move.current().type is not result.current().type:
+                what = move.current().type if isinstance(move, Tensor) else type(move).__name__
                 raise GradientError(
                     f"{cls.__name__}.jvp returned {what} as the tangent of {result.current().type}",
                     help="return a tangent of the result's own shape and dtype",
@@ -358,18 +358,18 @@ class Function:
         if node is None and moved is None:
             return results
         handed_out: list[Any] = []
-        for i, each in enumerate(outputs):
-            if isinstance(each, Tensor):
-                dirty = _is_among(each, ctx.dirty)
+        for i, output in enumerate(outputs):
+            if isinstance(output, Tensor):
+                dirty = _is_among(output, ctx.dirty)
                 if dirty and node is not None:
-                    _pass_by(each, memory)
-                value = graph.fresh(each.current(), capture())
+                    _pass_by(output, memory)
+                value = graph.fresh(output.current(), capture())
                 if moved is not None:
                     _move(value, moved[i])
                 if node is not None:
-                    node.follow(each, value, i)
-                each = _handed_out(each, value, dirty, tensors)
-            handed_out.append(each)
+                    node.follow(output, value, i)
+                output = _handed_out(output, value, dirty, tensors)
+            handed_out.append(output)
         if node is None:
             return tuple(handed_out) if isinstance(results, tuple) else handed_out[0]
         stand_ins = [

@@ -86,7 +86,7 @@ def grad(
                 help="call requires_grad_()",
             )
     seeds = [None] * len(roots) if grad_outputs is None else _several(grad_outputs)
-    values = [_differentiated(each).current() for each in wanted]
+    values = [_differentiated(tensor).current() for tensor in wanted]
     retain = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         swept = _batched_sweep(roots, seeds, values, retain, create_graph)
@@ -94,20 +94,20 @@ def grad(
         swept = Sweep(roots, _cotangents(roots, seeds), values, retain, create_graph).run()
     gradients = {id(value.origin.of): gradient for value, gradient in swept if value.origin is not None}
     results: list[Tensor | None] = []
-    for each, value in zip(wanted, values, strict=True):
+    for target, value in zip(wanted, values, strict=True):
         assert value.origin is not None
         result = gradients.get(id(value.origin.of))
         if result is None and materialize_grads:
-            result = aten("zeros_like")(each)
+            result = aten("zeros_like")(target)
             if is_grads_batched:
-                result = aten("expand")(result, (len(_several(grad_outputs)[0]), *each.shape))
+                result = aten("expand")(result, (len(_several(grad_outputs)[0]), *target.shape))
         if result is None and not allow_unused:
             raise GradientError(
                 f"an input of {value.type} was not used to compute the outputs",
                 help="pass allow_unused=True to get None for it",
             )
-        sparse = result is not None and each.layout != strided
-        results.append(each.gradient_of(result) if sparse else result)
+        sparse = result is not None and target.layout != strided
+        results.append(target.gradient_of(result) if sparse else result)
     return tuple(results)
 
 
@@ -145,23 +145,23 @@ def _batched_sweep(
     if cuts:
         rest = [_cotangents(roots, [seed[i] for seed in seeds]) for i in range(1, size)]
         sweeps = [
-            Sweep(roots, each, wanted, retain or i < size - 1, create_graph).run()
-            for i, each in enumerate([first, *rest])
+            Sweep(roots, seeds, wanted, retain or i < size - 1, create_graph).run()
+            for i, seeds in enumerate([first, *rest])
         ]
         return [
-            (column[0][0], aten("stack")([each for _, each in column]))
+            (column[0][0], aten("stack")([gradient for _, gradient in column]))
             for column in zip(*sweeps, strict=True)
         ]
     for node in order:
         if node.spent:
             raise_spent(node)
     with set_grad_mode(create_graph):
-        starts = [each.to(root.dtype).current() for each, root in zip(seeds, roots, strict=True)]
+        starts = [seed.to(root.dtype).current() for seed, root in zip(seeds, roots, strict=True)]
         results = gradient(values, starts, wanted, capture(), batch=size)
     if not retain:
         spend(order)
     pairs = zip(wanted, results, strict=True)
-    return [(value, Tensor(each)) for value, each in pairs if each is not None]
+    return [(value, Tensor(gradient)) for value, gradient in pairs if gradient is not None]
 
 
 def _cotangents(roots: Sequence[Tensor], seeds: Sequence[Any]) -> list[Tensor]:

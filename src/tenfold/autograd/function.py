@@ -24,8 +24,8 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             results = fn(ctx, *gradients)
         several = isinstance(results, tuple)
         parts = [
-            each.detach() if isinstance(each, Tensor) else each
-            for each in (results if several else (results,))
+            result.detach() if isinstance(result, Tensor) else result
+            for result in (results if several else (results,))
         ]
         return tuple(parts) if several else parts[0]
 

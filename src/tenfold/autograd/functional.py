@@ -157,8 +157,8 @@ class _Point:
         """What a gradient gives is linear in the cotangents: its own gradient by these is the tangent."""
         cotangents = [aten("zeros_like")(output).requires_grad_() for output in self.outputs]
         slopes = self.pulled(cotangents, True)
-        found = _gradients(slopes, cotangents, tangents, create_graph)
-        return _filled(found, self.outputs, self.strict)
+        pushed = _gradients(slopes, cotangents, tangents, create_graph)
+        return _filled(pushed, self.outputs, self.strict)
 
     def row(self, place: int, create_graph: bool) -> list[Tensor]:
         """The derivatives of one output."""
@@ -174,7 +174,7 @@ class _Point:
         gradients = grad(
             output, self.inputs, basis, True, create_graph, allow_unused=True, is_grads_batched=True
         )
-        unused = [i for i, each in enumerate(gradients) if each is None]
+        unused = [i for i, gradient in enumerate(gradients) if gradient is None]
         if unused and self.strict:
             raise GradientError(f"output {place} does not depend on input {unused[0]}")
         return [
@@ -219,8 +219,8 @@ def _gradients(
     pairs = [(output, ct) for output, ct in zip(outputs, cotangents, strict=True) if output.requires_grad]
     if not pairs:
         return [None] * len(inputs)
-    starts, given = zip(*pairs, strict=True)
-    return list(grad(starts, inputs, given, True, create_graph, allow_unused=True))
+    starts, seeds = zip(*pairs, strict=True)
+    return list(grad(starts, inputs, seeds, True, create_graph, allow_unused=True))
 
 
 def _filled(gradients: Sequence[Tensor | None], like: Sequence[Tensor], strict: bool) -> list[Tensor]:

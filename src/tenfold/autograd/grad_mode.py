@@ -117,11 +117,11 @@ class inference_mode(_Mode):
     """Do not follow gradients, as `no_grad`."""
 
     def __new__(cls, mode: Any = True) -> Any:
-        made = super().__new__(cls)
+        decorator = super().__new__(cls)
         if callable(mode):
-            made.__init__(True)  # type: ignore[misc]
-            return made(mode)
-        return made
+            decorator.__init__(True)  # type: ignore[misc]
+            return decorator(mode)
+        return decorator
 
     def __init__(self, mode: bool = True):
         if not callable(mode):

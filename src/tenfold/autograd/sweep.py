@@ -105,8 +105,8 @@ class Sweep:
         _endings.stack.append({})
         try:
             gradients = self.swept()
-            for each in _endings.stack[-1].values():
-                each()
+            for callback in _endings.stack[-1].values():
+                callback()
             return gradients
         finally:
             _endings.stack.pop()
@@ -122,9 +122,9 @@ class Sweep:
                 anomaly.look(starts, self.order)
             self.flow(starts)
         else:
-            cut = {id(each.origin): each for each in self.cuts if each.origin is not None}
-            free = [each for each in self.pending.values() if id(each[0].origin) not in cut]
-            self.pending = {key: each for key, each in self.pending.items() if key in cut}
+            cut = {id(value.origin): value for value in self.cuts if value.origin is not None}
+            free = [pair for pair in self.pending.values() if id(pair[0].origin) not in cut]
+            self.pending = {key: pair for key, pair in self.pending.items() if key in cut}
             if free:
                 self.flow(free)
             while self.pending:
@@ -133,10 +133,10 @@ class Sweep:
                 value, cotangent = self.pending.pop(key)
                 self.pass_cut(value, cotangent)
         if self.cuts and anomaly.looking():
-            anomaly.refuse_nan([each for _, each in self.found.values()])
+            anomaly.refuse_nan([gradient for _, gradient in self.found.values()])
         if not self.retain:
             spend(self.order)
-        return [self.finish(value, each) for value, each in self.found.values()]
+        return [self.finish(value, gradient) for value, gradient in self.found.values()]
 
     def flow(self, starts: Sequence[tuple[Value, Tensor]]) -> None:
         """Propagate gradients from these values to the next cuts."""
@@ -149,7 +149,7 @@ class Sweep:
             stops=self.cuts,
             closed=self.create_graph,
         )
-        wanted = {id(each.origin.of) for each in self.wanted if each.origin is not None}
+        wanted = {id(value.origin.of) for value in self.wanted if value.origin is not None}
         seen: set[int] = set()
         begun = {id(value.origin) for value, _ in starts}
         for value, result in zip(wants, results, strict=True):
@@ -189,7 +189,7 @@ class Sweep:
                 continue
             if source.origin.node is None:
                 of = source.origin.of
-                if any(each.origin is not None and each.origin.of is of for each in self.wanted):
+                if any(value.origin is not None and value.origin.of is of for value in self.wanted):
                     self.add(self.found, source, result)
             else:
                 self.add(self.pending, source, result.to_dense() if result.is_sparse else result)
@@ -201,7 +201,7 @@ class Sweep:
         cotangent = _hooked(origin, cotangent, self.create_graph)
         if origin.retains:
             accumulate(origin, self.own(cotangent), self.create_graph)
-        if any(each.origin is not None and each.origin.of is origin for each in self.wanted):
+        if any(value.origin is not None and value.origin.of is origin for value in self.wanted):
             self.add(self.found, value, cotangent)
         return cotangent
 

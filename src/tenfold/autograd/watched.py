@@ -53,8 +53,8 @@ def passed(node: Any, gradients: list[Any], create_graph: bool) -> Pairs:
     for before in list(asked.before.values()):
         with set_grad_mode(create_graph):
             come = _replaced(before(tuple(come)), come)
-    for i, each in zip(shown, come, strict=True):
-        gradients[i] = each
+    for i, answer in zip(shown, come, strict=True):
+        gradients[i] = answer
     if isinstance(node, CustomNode):
         pairs = node.run_backward(gradients, create_graph)
     else:
@@ -73,10 +73,10 @@ def passed(node: Any, gradients: list[Any], create_graph: bool) -> Pairs:
         results = [None if cotangent is None else Tensor(cotangent) for cotangent in pulled]
         pairs = list(zip(node.inputs, results, strict=True))
     for after in list(asked.after.values()):
-        gone = [each for _, each in pairs]
+        gone = [gradient for _, gradient in pairs]
         with set_grad_mode(create_graph):
             gone = _replaced(after(tuple(gone), tuple(come)), gone)
-        pairs = [(value, each) for (value, _), each in zip(pairs, gone, strict=True)]
+        pairs = [(value, gradient) for (value, _), gradient in zip(pairs, gone, strict=True)]
     return pairs
 
 

@@ -49,11 +49,11 @@ def main(address: str, world: int, seconds: float, parent: int) -> None:
     _tell(connections, f"go {port}")
     while connections:
         readable, _, _ = select.select(connections, [], [])
-        for each in readable:
+        for connection in readable:
             with contextlib.suppress(OSError):
-                if each.recv(1):
+                if connection.recv(1):
                     continue
-            connections.remove(each)
+            connections.remove(connection)
     del service
 
 
@@ -70,14 +70,14 @@ class _Meeting:
         end = time.monotonic() + seconds
         self.listener.setblocking(False)
         while len(self.found) < self.world:
-            known = [each for each, _ in self.found.values()]
+            known = [connection for connection, _ in self.found.values()]
             readable = select.select([self.listener, *self.said, *known], [], [], POLL)[0]
-            for each in readable:
-                if each is self.listener:
+            for connection in readable:
+                if connection is self.listener:
                     self._accept()
-                elif each in self.said:
-                    self._hear(each)
-                elif self._leaves(each):
+                elif connection in self.said:
+                    self._hear(connection)
+                elif self._leaves(connection):
                     return None
             if os.getppid() != self.parent:
                 self._tell_all("left 0")
@@ -124,7 +124,7 @@ class _Meeting:
         with contextlib.suppress(OSError):
             if connection.recv(1):
                 return False
-        rank = next(rank for rank, (each, _) in self.found.items() if each is connection)
+        rank = next(rank for rank, (known, _) in self.found.items() if known is connection)
         del self.found[rank]
         connection.close()
         if rank == 0:
@@ -137,15 +137,15 @@ class _Meeting:
             (one, first), (other, second) = list(versions.items())[:2]
             self._tell_all(f"version rank {first} runs Tenfold {one}, and rank {second} runs {other}")
             return None
-        for each in self.said:
-            each.close()
-        connections = [each for each, _ in self.found.values()]
+        for stranger in self.said:
+            stranger.close()
+        connections = [connection for connection, _ in self.found.values()]
         for connection in connections:
             connection.setblocking(True)
         return connections
 
     def _tell_all(self, line: str) -> None:
-        _tell([each for each, _ in self.found.values()], line)
+        _tell([connection for connection, _ in self.found.values()], line)
 
 
 def _tell(connections: list[socket.socket], line: str) -> None:

@@ -30,7 +30,7 @@ from tenfold.mlir.interrupts import is_from_handler, once, pass_on
 
 INSTALL = "pip install 'tenfold[iree]'"
 SUPPORTED = ((3, 13), (4, 0))  # from, and before
-SINCE, BEFORE = (".".join(map(str, each)) for each in SUPPORTED)
+SINCE, BEFORE = (".".join(map(str, numbers)) for numbers in SUPPORTED)
 # What IREE's compiler calls the dialects that it reads; linalg needs no conversion.
 INPUT_TYPES = {"torch": "torch", "stablehlo": "stablehlo", "linalg": "none", "tosa": "tosa"}
 # By the target's name: IREE's compiler backend, and the driver that runs what it makes.
@@ -77,13 +77,13 @@ def version(package: str = "iree-base-runtime") -> str | None:
 
 
 def _require_version(package: str) -> None:
-    found = version(package)
-    if found is None:
+    installed = version(package)
+    if installed is None:
         raise MissingEngine(f"IREE needs {package}, which is not installed", help=INSTALL)
-    number = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
+    number = tuple(int(part) for part in re.findall(r"\d+", installed)[:2])
     if not SUPPORTED[0] <= number < SUPPORTED[1]:
         raise MissingEngine(
-            f"{package} {found} is not one that this Tenfold knows ({SINCE} and later, before {BEFORE})",
+            f"{package} {installed} is not one that this Tenfold knows ({SINCE} and later, before {BEFORE})",
             help=f"{INSTALL} --upgrade",
         )
 
@@ -215,11 +215,11 @@ class Executable:
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         rt = runtime()
         try:
-            given = rt.VmVariantList(len(arrays))
+            arguments = rt.VmVariantList(len(arrays))
             for array in arrays:
-                given.push_ref(self._put(array))
+                arguments.push_ref(self._put(array))
             results = rt.VmVariantList(1)
-            self._invoke(self._function, given, results)
+            self._invoke(self._function, arguments, results)
             views = [results.get_as_object(i, rt.HalBufferView) for i in range(len(results))]
             return [np.array(rt.DeviceArray(self._device, view).to_host()) for view in views]
         except Exception as error:

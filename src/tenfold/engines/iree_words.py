@@ -14,13 +14,13 @@ OPEN = -(2**63)  # how MLIR writes a number that an operand gives
 
 def rewrite(ir: Any, module: Any) -> None:
     """Replace such ops of a module, in place."""
-    found: list[Any] = []
+    ops: list[Any] = []
 
     loops: list[Any] = []
 
     def look(op: Any) -> Any:
         if op.name in WORDS:
-            found.append(op)
+            ops.append(op)
         elif op.name == "stablehlo.while":
             loops.append(op)
         return ir.WalkResult.ADVANCE
@@ -32,11 +32,11 @@ def rewrite(ir: Any, module: Any) -> None:
             "IREE computes StableHLO's loops over tensors of open sizes wrongly",
             help="export(..., dialect='torch'), or run this on XLA by load_stablehlo",
         )
-    for op in found:
+    for op in ops:
         with ir.InsertionPoint(op), op.location:
-            made = WORDS[op.name](_Writer(ir), op)
-        if made is not None:
-            op.results[0].replace_all_uses_with(made)
+            replacement = WORDS[op.name](_Writer(ir), op)
+        if replacement is not None:
+            op.results[0].replace_all_uses_with(replacement)
             op.erase()
 
 
@@ -93,12 +93,12 @@ class _Writer:
             "operandSegmentSizes": ir.Attribute.parse("array<i32: 0, 1>"),
         }
         outputs = [self.empty(type, extents)]
-        made = ir.Operation.create("linalg.generic", [type], outputs, attributes, regions=1)
-        block = made.regions[0].blocks.append(ir.RankedTensorType(type).element_type)
+        generic = ir.Operation.create("linalg.generic", [type], outputs, attributes, regions=1)
+        block = generic.regions[0].blocks.append(ir.RankedTensorType(type).element_type)
         with ir.InsertionPoint(block):
             places = [self.op("linalg.index", self.index, [], dim=f"{i} : i64") for i in range(rank)]
             ir.Operation.create("linalg.yield", [], [element(places)])
-        return made.result
+        return generic.result
 
 
 def _reshape(writer: _Writer, op: Any) -> Any:
@@ -107,10 +107,10 @@ def _reshape(writer: _Writer, op: Any) -> Any:
 
 def _gather(writer: _Writer, op: Any) -> Any:
     """A gather over open sizes, element by element; others stay."""
-    operand, indices, *given = op.operands
+    operand, indices, *slice_sizes = op.operands
     type = op.results[0].type
-    shaped = [writer.ir.RankedTensorType(each) for each in (type, operand.type, indices.type)]
-    if all(each.has_static_shape for each in shaped):
+    shaped = [writer.ir.RankedTensorType(tensor_type) for tensor_type in (type, operand.type, indices.type)]
+    if all(type.has_static_shape for type in shaped):
         return None
     numbers = str(op.attributes["dimension_numbers"])
     offsets, collapsed, batching, index_batching, starts = (
@@ -127,8 +127,8 @@ def _gather(writer: _Writer, op: Any) -> Any:
     vector = int(told.group(1)) if told else 0
     rank = shaped[1].rank
     sizes = (
-        [writer.extracted_index(given[0], [writer.number(d)]) for d in range(rank)]
-        if given
+        [writer.extracted_index(slice_sizes[0], [writer.number(d)]) for d in range(rank)]
+        if slice_sizes
         else [writer.number(int(slice_size)) for slice_size in _slice_sizes(op)]
     )
     zero, kept = writer.number(0), [d for d in range(rank) if d not in (*collapsed, *batching)]
@@ -171,7 +171,7 @@ def _pad(writer: _Writer, op: Any) -> Any:
     extents, along = [], []
     for dim in range(writer.ir.RankedTensorType(type).rank):
         place = [writer.number(dim)]
-        before, after, gap = (writer.extracted_index(each, place) for each in (low, high, between))
+        before, after, gap = (writer.extracted_index(operand, place) for operand in (low, high, between))
         count, step = writer.extent(x, dim), writer.arithmetic("addi", gap, one)
         spread = writer.arithmetic("muli", writer.arithmetic("subi", count, one), step)
         edges = writer.arithmetic("addi", writer.arithmetic("addi", before, after), one)
@@ -208,8 +208,8 @@ def _update_slice(writer: _Writer, op: Any) -> Any:
     for dim, start in enumerate(starts):
         extent = writer.extent(update, dim)
         last = writer.arithmetic("subi", writer.extent(x, dim), extent)
-        given = writer.arithmetic("maxsi", writer.extracted_index(start, []), zero)
-        offsets.append(writer.arithmetic("minsi", given, last))
+        lowest = writer.arithmetic("maxsi", writer.extracted_index(start, []), zero)
+        offsets.append(writer.arithmetic("minsi", lowest, last))
         open = shaped.is_dynamic_dim(dim)
         sizes += [extent] if open else []
         fixed.append(OPEN if open else shaped.get_dim_size(dim))
@@ -230,7 +230,7 @@ def _array(numbers: Sequence[int]) -> str:
 
 def _dims(numbers: str, field: str) -> list[int]:
     match = re.search(rf"\b{field} = \[([\d, ]*)\]", numbers)
-    return [int(each) for each in match.group(1).split(",")] if match and match.group(1) else []
+    return [int(number) for number in match.group(1).split(",")] if match and match.group(1) else []
 
 
 def _slice_sizes(op: Any) -> list[str]:

@@ -154,10 +154,10 @@ class Run(Calls):
             if not starts or not wanted:
                 continue
             try:
-                found = self._back(starts, [handle for handle, _ in wanted])
+                gradients = self._back(starts, [handle for handle, _ in wanted])
             except TenfoldError as error:
                 raise error.located(node.path[k].callee.name, node.path[k].source) from None
-            for handed, (_, slot) in zip(found, wanted, strict=True):
+            for handed, (_, slot) in zip(gradients, wanted, strict=True):
                 if handed is not None:
                     add(slot, self.own(handed))
         types = node.callee.result_types
@@ -168,8 +168,11 @@ class Run(Calls):
 
     def _back(self, starts: list[tuple[Held, Held]], inputs: list[Held]) -> list[int | None]:
         out, count = handles([None] * len(inputs))
-        results, given = handles([each for each, _ in starts]), handles([each for _, each in starts])
-        self.lib.tn_gradients(*results, *handles(inputs), *given, True, False, True, out, count)
+        results, cotangents = (
+            handles([result for result, _ in starts]),
+            handles([cotangent for _, cotangent in starts]),
+        )
+        self.lib.tn_gradients(*results, *handles(inputs), *cotangents, True, False, True, out, count)
         return list(out[: len(inputs)])
 
     def _add(self, x: Held, y: Held) -> Held:
@@ -211,24 +214,24 @@ class Run(Calls):
 
     def _aten(self, callee: OpCall, inputs: list[Held]) -> list[Held]:
         row = callee.row
-        found = _find(self.lib, row)
+        op = _find(self.lib, row)
         remaining = iter(inputs)
         state = None
         types = callee.types[:-1] if row.random else callee.types  # a state decides no dtype
         stack = self.lib.tn_stack_new()
         try:
-            for argument, given in zip(row.schema.arguments, callee.arguments, strict=False):
+            for argument, value in zip(row.schema.arguments, callee.arguments, strict=False):
                 if row.random and argument.name == "generator":
                     state = next(remaining)
                     self.push_generator(stack, self.fetch(state))
                 elif argument.type.kind == "Generator":
                     self.lib.tn_stack_push_none(stack)
                 else:
-                    self.push(stack, argument, given, remaining, callee.result_types[0], types)
+                    self.push(stack, argument, value, remaining, callee.result_types[0], types)
             if row.random and state is None:
                 state = next(remaining)
                 self.lib.tn_manual_seed(seed_of(self.fetch(state)))
-            self.lib.tn_call_op(found, stack)
+            self.lib.tn_call_op(op, stack)
             results = [self.own(result) for result in self.results(stack)]
         finally:
             self.lib.tn_stack_free(stack)
@@ -268,14 +271,14 @@ def _find(lib: Library, row: Row) -> int:
 
 def _recording(program: Trace) -> dict[Node, list[bool]]:
     """For each node that a gradient goes back through, which of its inputs that reaches."""
-    found: dict[Node, list[bool]] = {}
+    needed: dict[Node, list[bool]] = {}
     for node in program.nodes:
         if isinstance(node, GradientNode):
             for on_path, slots in zip(node.path, node.callee.wiring.inputs, strict=True):
-                known = found.setdefault(on_path, [False] * len(slots))
+                known = needed.setdefault(on_path, [False] * len(slots))
                 for i, slot in enumerate(slots):
                     known[i] = known[i] or (slot != NOTHING and _continuous(on_path.inputs[i].type.dtype))
-    return found
+    return needed
 
 
 def _continuous(dtype: DType) -> bool:
@@ -294,7 +297,7 @@ def _last_uses(program: Trace) -> dict[int, list[Any]]:
     for place, index in program.outputs:
         if place >= 0:
             places.pop((program.nodes[place], index), None)
-    found: dict[int, list[Any]] = {}
+    keys: dict[int, list[Any]] = {}
     for key, i in places.items():
-        found.setdefault(i, []).append(key)
-    return found
+        keys.setdefault(i, []).append(key)
+    return keys

@@ -42,9 +42,9 @@ class Calls:
         self.generator: int | None = None
 
     def close(self) -> None:
-        for each, count in self.made.items():
+        for handle, count in self.made.items():
             for _ in range(count):
-                self.lib.tn_free(each)
+                self.lib.tn_free(handle)
         self.made.clear()
         if self.generator is not None:
             self.lib.tn_generator_free(self.generator)
@@ -104,19 +104,19 @@ class Calls:
         resolved = self.apply("aten::resolve_neg", self.apply("aten::resolve_conj", handle))
         return self.apply("aten::clone", resolved, _FORMATS["contiguous_format"])
 
-    def _push_plain(self, stack: int, given: Any) -> None:
-        if isinstance(given, Held):
-            self.lib.tn_stack_push_tensor(stack, given)
-        elif isinstance(given, DType):
-            self.lib.tn_stack_push_int(stack, code_of(given.name))
-        elif isinstance(given, list):
-            self.lib.tn_stack_push_tensors(stack, *handles(given))
-        elif isinstance(given, tuple):
-            self.lib.tn_stack_push_ints(stack, *numbers(given))
-        elif isinstance(given, str):
-            self.lib.tn_stack_push_string(stack, given.encode())
+    def _push_plain(self, stack: int, value: Any) -> None:
+        if isinstance(value, Held):
+            self.lib.tn_stack_push_tensor(stack, value)
+        elif isinstance(value, DType):
+            self.lib.tn_stack_push_int(stack, code_of(value.name))
+        elif isinstance(value, list):
+            self.lib.tn_stack_push_tensors(stack, *handles(value))
+        elif isinstance(value, tuple):
+            self.lib.tn_stack_push_ints(stack, *numbers(value))
+        elif isinstance(value, str):
+            self.lib.tn_stack_push_string(stack, value.encode())
         else:
-            self.lib.tn_stack_push_scalar(stack, Scalar.of(given))
+            self.lib.tn_stack_push_scalar(stack, Scalar.of(value))
 
     def results(self, stack: int) -> Iterator[int]:
         for i in range(self.lib.tn_stack_count(stack)):
@@ -141,7 +141,7 @@ class Calls:
         self,
         stack: int,
         argument: Argument,
-        given: Any,
+        value: Any,
         tensors: Iterator[int],
         result: TensorType,
         inputs: Sequence[TensorType],
@@ -149,55 +149,55 @@ class Calls:
         lib, type = self.lib, argument.type
         if argument.name == "device" and type.kind == "Device":
             self._push_value(stack, lib.tn_value_device(self.place))
-        elif argument.name == "dtype" and given is None and not inputs:
+        elif argument.name == "dtype" and value is None and not inputs:
             # Of the default dtype, which is Tenfold's.
             lib.tn_stack_push_int(stack, code_of(result.dtype.name))
-        elif argument.name == "pin_memory" or given is None:
+        elif argument.name == "pin_memory" or value is None:
             lib.tn_stack_push_none(stack)
-        elif given is SLOT:
+        elif value is SLOT:
             lib.tn_stack_push_tensor(stack, next(tensors))
-        elif isinstance(given, tuple) and type.kind == "Tensor" and not type.is_list:
-            self._push_array(stack, np.asarray(given, np.int64))  # numbers that a row read from a tensor
-        elif isinstance(given, tuple):
-            self._push_list(stack, type.kind, given, tensors)
-        elif isinstance(given, DType):
-            lib.tn_stack_push_int(stack, code_of(given.name))
+        elif isinstance(value, tuple) and type.kind == "Tensor" and not type.is_list:
+            self._push_array(stack, np.asarray(value, np.int64))  # numbers that a row read from a tensor
+        elif isinstance(value, tuple):
+            self._push_list(stack, type.kind, value, tensors)
+        elif isinstance(value, DType):
+            lib.tn_stack_push_int(stack, code_of(value.name))
         elif type.kind == "MemoryFormat":
-            lib.tn_stack_push_int(stack, _FORMATS[str(given).rpartition(".")[2]])
+            lib.tn_stack_push_int(stack, _FORMATS[str(value).rpartition(".")[2]])
         elif type.kind == "Layout":
-            lib.tn_stack_push_int(stack, _LAYOUTS[str(given).rpartition(".")[2]])
-        elif isinstance(given, str):
-            lib.tn_stack_push_string(stack, given.encode())
+            lib.tn_stack_push_int(stack, _LAYOUTS[str(value).rpartition(".")[2]])
+        elif isinstance(value, str):
+            lib.tn_stack_push_string(stack, value.encode())
         elif type.kind == "float":
-            lib.tn_stack_push_double(stack, float(given))
+            lib.tn_stack_push_double(stack, float(value))
         elif type.is_list:
-            self._push_list(stack, type.kind, (given,) * max(type.list_size or 1, 1), tensors)
+            self._push_list(stack, type.kind, (value,) * max(type.list_size or 1, 1), tensors)
         elif type.kind == "Tensor":
             beside = inputs if argument.name in NUMBERS else ()
-            self._push_number(stack, given, beside, result)
-        elif isinstance(given, int | float | complex):
-            lib.tn_stack_push_scalar(stack, Scalar.of(given))
+            self._push_number(stack, value, beside, result)
+        elif isinstance(value, int | float | complex):
+            lib.tn_stack_push_scalar(stack, Scalar.of(value))
         else:
-            raise UnsupportedError(f"libtorch takes no {argument.name} such as {given!r}")
+            raise UnsupportedError(f"libtorch takes no {argument.name} such as {value!r}")
 
-    def _push_list(self, stack: int, kind: str, given: tuple, tensors: Iterator[int]) -> None:
+    def _push_list(self, stack: int, kind: str, elements: tuple, tensors: Iterator[int]) -> None:
         lib = self.lib
         if kind == "Tensor":
-            entries = handles([next(tensors) if each is SLOT else None for each in given])
-            if None in given:
+            entries = handles([next(tensors) if entry is SLOT else None for entry in elements])
+            if None in elements:
                 self._push_value(stack, lib.tn_value_optional_tensor_list(*entries))
             else:
                 lib.tn_stack_push_tensors(stack, *entries)
         elif kind == "int":
-            lib.tn_stack_push_ints(stack, *numbers(given))
+            lib.tn_stack_push_ints(stack, *numbers(elements))
         elif kind == "bool":
-            truths = (ctypes.c_bool * max(len(given), 1))(*given)
-            self._push_value(stack, lib.tn_value_bool_list(truths, len(given)))
+            truths = (ctypes.c_bool * max(len(elements), 1))(*elements)
+            self._push_value(stack, lib.tn_value_bool_list(truths, len(elements)))
         elif kind == "float":
-            doubles = (ctypes.c_double * max(len(given), 1))(*given)
-            self._push_value(stack, lib.tn_value_double_list(doubles, len(given)))
+            doubles = (ctypes.c_double * max(len(elements), 1))(*elements)
+            self._push_value(stack, lib.tn_value_double_list(doubles, len(elements)))
         else:
-            values = [lib.tn_value_scalar(Scalar.of(each)) for each in given]
+            values = [lib.tn_value_scalar(Scalar.of(number)) for number in elements]
             try:
                 self._push_value(stack, lib.tn_value_list(*handles(values)))
             finally:
@@ -211,7 +211,7 @@ class Calls:
         promote to, or the result's where integers are divided: of another it would decide the result's,
         beside tensors of no dimensions."""
         entries: list[tuple[DType, dtypes.Category]] = [(dtypes.of_python(number), "number")]
-        entries += [(each.dtype, "tensor" if each.rank else "scalar") for each in beside]
+        entries += [(type.dtype, "tensor" if type.rank else "scalar") for type in beside]
         dtype = dtypes.result_type(entries)
         if beside and result.dtype.is_floating_point and not (dtype.is_floating_point or dtype.is_complex):
             dtype = result.dtype
@@ -242,17 +242,17 @@ _ops: dict[str, int] = {}
 
 
 def named(lib: Library, name: str) -> int:
-    found = _ops.get(name)
-    if found is None:
-        found = _ops[name] = lib.tn_find(name.encode())
-    return found
+    op = _ops.get(name)
+    if op is None:
+        op = _ops[name] = lib.tn_find(name.encode())
+    return op
 
 
 def code_of(name: str) -> int:
-    found = SCALAR_TYPES.get(name)
-    if found is None:
+    number = SCALAR_TYPES.get(name)
+    if number is None:
         raise UnsupportedError(f"libtorch has no dtype {name}")
-    return found
+    return number
 
 
 @functools.cache
@@ -266,8 +266,8 @@ _WORD = (1 << 64) - 1
 def seed_of(state: np.ndarray) -> int:
     """A seed that every bit of a generator's state takes part in."""
     mixed = 0
-    for each in state.ravel().tolist():
-        mixed = (mixed ^ each) * 0xBF58476D1CE4E5B9 & _WORD
+    for word in state.ravel().tolist():
+        mixed = (mixed ^ word) * 0xBF58476D1CE4E5B9 & _WORD
         mixed = (mixed ^ mixed >> 31) * 0x94D049BB133111EB & _WORD
         mixed ^= mixed >> 29
     return mixed

@@ -127,13 +127,13 @@ def _broadcast(run: Calls, op: Any, operands: Sequence[Held]) -> Held:
 
 
 def _slice(run: Calls, op: Any, operands: Sequence[Held]) -> Held:
-    found = operands[0]
+    sliced = operands[0]
     for dim, (start, limit, stride) in enumerate(
         zip(op.start_indices, op.limit_indices, op.strides, strict=True)
     ):
         if (start, limit, stride) != (0, op.x.shape[dim], 1):
-            found = run.apply("aten::slice.Tensor", found, dim, start, limit, stride)
-    return found
+            sliced = run.apply("aten::slice.Tensor", sliced, dim, start, limit, stride)
+    return sliced
 
 
 def _dot(run: Calls, op: Any, operands: Sequence[Held]) -> Held:

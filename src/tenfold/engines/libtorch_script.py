@@ -55,30 +55,32 @@ class _Values(Calls):
         self.values.append(value)
         return value
 
-    def value(self, given: Any) -> int:
+    def value(self, argument: Any) -> int:
         """A value of libtorch's."""
         lib = self.lib
-        if isinstance(given, np.ndarray):
-            whole = np.ascontiguousarray(given).reshape(given.shape)
+        if isinstance(argument, np.ndarray):
+            whole = np.ascontiguousarray(argument).reshape(argument.shape)
             return self.keep(lib.tn_value_tensor(self.copied(whole, from_numpy(whole.dtype))))
-        if given is None:
+        if argument is None:
             return self.keep(lib.tn_value_none())
         for kind, make in (
             (bool, lib.tn_value_bool),
             (int, lib.tn_value_int),
             (float, lib.tn_value_double),
         ):
-            if isinstance(given, kind):
-                return self.keep(make(given))
-        if isinstance(given, str):
-            return self.keep(lib.tn_value_string(given.encode()))
-        if isinstance(given, (tuple, list)):
-            make = lib.tn_value_tuple if isinstance(given, tuple) else lib.tn_value_list
-            return self.keep(make(*_array([self.value(each) for each in given])))
-        if isinstance(given, dict):
-            keys, _ = _array([self.value(each) for each in given])
-            return self.keep(lib.tn_value_dict(keys, *_array([self.value(each) for each in given.values()])))
-        raise ArgumentError(f"a {type(given).__name__} is no value of TorchScript's")
+            if isinstance(argument, kind):
+                return self.keep(make(argument))
+        if isinstance(argument, str):
+            return self.keep(lib.tn_value_string(argument.encode()))
+        if isinstance(argument, (tuple, list)):
+            make = lib.tn_value_tuple if isinstance(argument, tuple) else lib.tn_value_list
+            return self.keep(make(*_array([self.value(element) for element in argument])))
+        if isinstance(argument, dict):
+            keys, _ = _array([self.value(key) for key in argument])
+            return self.keep(
+                lib.tn_value_dict(keys, *_array([self.value(element) for element in argument.values()]))
+            )
+        raise ArgumentError(f"a {type(argument).__name__} is no value of TorchScript's")
 
     def python(self, value: int) -> Any:
         """What a value is in Python, an array for a tensor."""
@@ -145,8 +147,8 @@ class Script:
         finally:
             values.close()
 
-    def text(self, what: str, *given: Any) -> str:
-        return _text(getattr(self.lib, f"tn_module_{what}"), self.handle, *given)
+    def text(self, what: str, *arguments: Any) -> str:
+        return _text(getattr(self.lib, f"tn_module_{what}"), self.handle, *arguments)
 
     def train(self, mode: bool) -> None:
         self.lib.tn_module_train(self.handle, mode)
@@ -173,7 +175,7 @@ def traced(
     module = Script(lib.tn_module_new(b"Traced"))
     stack = lib.tn_stack_new()
     try:
-        held = [_registered(lib, module.handle, values, each) for each in outside]
+        held = [_registered(lib, module.handle, values, tensor) for tensor in outside]
         for argument in arguments:
             lib.tn_stack_push(stack, values.value(argument))
         _trace_into(module, program, stack, held, result)
@@ -183,12 +185,12 @@ def traced(
     return module
 
 
-def _registered(lib: Library, module: int, values: _Values, each: Outside) -> Held:
+def _registered(lib: Library, module: int, values: _Values, outside: Outside) -> Held:
     """The tensor, in its place among the module's parts: a.b is b of the child a."""
-    tensor = values.copied(each.array, from_numpy(each.array.dtype))
-    if each.name is None:
+    tensor = values.copied(outside.array, from_numpy(outside.array.dtype))
+    if outside.name is None:
         return tensor
-    *path, name = each.name.split(".")
+    *path, name = outside.name.split(".")
     opened = []
     try:
         for part in path:
@@ -196,9 +198,9 @@ def _registered(lib: Library, module: int, values: _Values, each: Outside) -> He
             make = lib.tn_module_child if part in known else lib.tn_module_add_child
             module = make(module, part.encode())
             opened.append(module)
-        if each.trained:
+        if outside.trained:
             lib.tn_set_requires_grad(tensor, True)
-        put = lib.tn_module_set_parameter if each.trained else lib.tn_module_set_buffer
+        put = lib.tn_module_set_parameter if outside.trained else lib.tn_module_set_buffer
         put(module, name.encode(), tensor)
     finally:
         for child in opened:
@@ -213,16 +215,16 @@ def _trace_into(
     lib = module.lib
     problems: list[TenfoldError] = []
 
-    def run(given: int, user: int) -> int:
+    def run(stack: int, user: int) -> int:
         values, ran = _Values(lib), Run(lib, program, CPU)
         try:
-            count = lib.tn_stack_count(given)
-            arguments = [values.keep(lib.tn_stack_at(given, i)) for i in range(count)]
+            count = lib.tn_stack_count(stack)
+            arguments = [values.keep(lib.tn_stack_at(stack, i)) for i in range(count)]
             inputs = [tensor for argument in arguments for tensor in _tensors(values, argument)]
-            made = ran.handles([*inputs, *outside])
-            found = _built(values, result(list(made)))
-            lib.tn_stack_clear(given)
-            lib.tn_stack_push(given, found)
+            results = ran.handles([*inputs, *outside])
+            value = _built(values, result(list(results)))
+            lib.tn_stack_clear(stack)
+            lib.tn_stack_push(stack, value)
             return 0
         except TenfoldError as error:
             problems.append(error)
@@ -254,11 +256,11 @@ def _built(values: _Values, form: Any) -> int:
     if isinstance(form, Held):
         return values.keep(lib.tn_value_tensor(form))
     if isinstance(form, dict):
-        keys, _ = _array([values.value(each) for each in form])
-        return values.keep(lib.tn_value_dict(keys, *_array([_built(values, each) for each in form.values()])))
+        keys, _ = _array([values.value(key) for key in form])
+        return values.keep(lib.tn_value_dict(keys, *_array([_built(values, part) for part in form.values()])))
     if isinstance(form, (tuple, list)):
         make = lib.tn_value_tuple if isinstance(form, tuple) else lib.tn_value_list
-        return values.keep(make(*_array([_built(values, each) for each in form])))
+        return values.keep(make(*_array([_built(values, part) for part in form])))
     raise UnsupportedError(
         f"a traced function gives tensors in lists, tuples and dicts, and no {type(form).__name__}"
     )
@@ -268,7 +270,7 @@ def _array(values: Sequence[int]) -> tuple[Any, int]:
     return (ctypes.c_void_p * max(len(values), 1))(*values), len(values)
 
 
-def _text(write: Callable[..., int], *given: Any) -> str:
-    buffer = ctypes.create_string_buffer(write(*given, None, 0) + 1)
-    write(*given, buffer, len(buffer))
+def _text(write: Callable[..., int], *arguments: Any) -> str:
+    buffer = ctypes.create_string_buffer(write(*arguments, None, 0) + 1)
+    write(*arguments, buffer, len(buffer))
     return buffer.value.decode("utf-8", "replace")

@@ -298,12 +298,12 @@ class Connection:
 
     def _gone(self) -> list[str]:
         """Which other processes of this machine have ended or were stopped."""
-        here, found = socket.gethostname(), []
+        here, lost = socket.gethostname(), []
         for rank, peer in enumerate(self.peers):
             state = _state(peer["pid"]) if rank != self.rank and peer["host"] == here else ""
             if state:
-                found.append(f"rank {rank} {state}")
-        return found
+                lost.append(f"rank {rank} {state}")
+        return lost
 
     def watched(self, run: Callable[[], Any], look: Callable[[], list[int]] | None = None) -> Any:
         """What a call gives that may wait for other processes. It runs in another thread, so that this one

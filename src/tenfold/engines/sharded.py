@@ -43,10 +43,10 @@ def devices_of(mesh: Mesh) -> tuple[Any, ...]:
 def _local(mesh: Mesh) -> tuple[tuple[int, Any], ...]:
     """The positions in the mesh of this process's own devices, and these."""
     here = xla.client(mesh.platform).client.process_index()
-    found = [(i, each) for i, each in enumerate(devices_of(mesh)) if each.process_index == here]
-    if not found:
+    local = [(i, device) for i, device in enumerate(devices_of(mesh)) if device.process_index == here]
+    if not local:
         raise DeviceError("this process has no device of the mesh", help="let every process take part in it")
-    return tuple(found)
+    return tuple(local)
 
 
 def local_positions(mesh: Mesh) -> tuple[int, ...]:
@@ -76,9 +76,9 @@ def _placed(sharding: Sharding) -> Any:
         def _to_xla_hlo_sharding(self, rank: int) -> Any:
             return tiled
 
-    made = Placed(xc.DeviceList(devices_of(sharding.mesh)), tiled)
-    made.sharding = sharding
-    return made
+    placed = Placed(xc.DeviceList(devices_of(sharding.mesh)), tiled)
+    placed.sharding = sharding
+    return placed
 
 
 class _Aval:
@@ -236,19 +236,19 @@ def _result_shardings(loaded: Any, module: stablehlo.Module, place: Partitioned)
     """How XLA shards the results: as it is told, where that is said in full. (Over an axis of one device, a
     tensor that is split and one that is replicated look alike to XLA.)"""
     xc, mesh, results = xla.jaxlib().xc, place.mesh, module.results
-    given = loaded.get_output_shardings() or [None] * len(results)
-    found: list[Sharding] = []
-    for i, (proto, type) in enumerate(zip(given, results, strict=True)):
+    protos = loaded.get_output_shardings() or [None] * len(results)
+    shardings: list[Sharding] = []
+    for i, (proto, type) in enumerate(zip(protos, results, strict=True)):
         told = module.placed[i]
         if told is not None and told.whole is None and None not in told.dims:
-            found.append(told)
+            shardings.append(told)
             continue
         if proto is None:
-            found.append(Sharding.replicated(mesh, type.rank))
+            shardings.append(Sharding.replicated(mesh, type.rank))
             continue
         tiled = xc.HloSharding.from_proto(proto)
         if tiled.is_replicated() or tiled.is_maximal():
-            found.append(Sharding.replicated(mesh, type.rank))
+            shardings.append(Sharding.replicated(mesh, type.rank))
             continue
         counts, positions = tiled.tile_assignment_dimensions(), tiled.tile_assignment_devices()
         sharding = from_tiles(mesh, type.rank, tuple(counts), tuple(positions))
@@ -256,8 +256,8 @@ def _result_shardings(loaded: Any, module: stablehlo.Module, place: Partitioned)
             raise EngineError(
                 f"XLA shards a result as {tiled}, which is no order of the mesh's axes ({mesh})"
             )
-        found.append(sharding)
-    return found
+        shardings.append(sharding)
+    return shardings
 
 
 # XLA ends a process whose devices wait for each other for 40 s, as they do while another process saves. Who
@@ -273,7 +273,7 @@ def exchange_of(loaded: Any, module: stablehlo.Module, mesh: Mesh) -> Any:
         return None
     if not any(COLLECTIVE.search(hlo_module.to_string()) for hlo_module in loaded.hlo_modules()):
         return None
-    ranks = sorted({each.process_index for each in devices_of(mesh)} - {clients.cluster.rank})
+    ranks = sorted({device.process_index for device in devices_of(mesh)} - {clients.cluster.rank})
     text = module.text(whole=True)
     main = re.search(r"func.func @main\((.*?)\) -> (.*?) \{\n", text)
     types = re.findall(r"tensor<([^>]*)>", main.group(1)) if main else []
@@ -339,8 +339,10 @@ def place_of(
     was redistributed lies as it was told."""
     results: list[Sharding | None] = []
     for i, (place, index) in enumerate(trace.outputs):
-        made = trace.nodes[place].callee.fragment.results[index:] if place >= 0 else ()  # a gradient has none
-        op = made[0].op if made else None
+        node_results = (
+            trace.nodes[place].callee.fragment.results[index:] if place >= 0 else ()
+        )  # a gradient has none
+        op = node_results[0].op if node_results else None
         told = op.sharding if isinstance(op, ShardingConstraint) else None
         results.append(kept[i] if i in kept else params[-1 - place] if place < 0 else told)
     return Partitioned(device.mesh, params, results)

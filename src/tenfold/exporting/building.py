@@ -140,7 +140,7 @@ class Builder:
             evaluate.evaluate(
                 [value for value in [leaf.current() for leaf in leaves] if not self._pending(value)]
             )
-            waiting = [each for each in self.order if each not in self.emitted]
+            waiting = [node for node in self.order if node not in self.emitted]
             if not waiting:
                 return
             scope = self.scope
@@ -154,19 +154,19 @@ class Builder:
             return True
         seen, waiting = set(), [value]
         while waiting:
-            each = waiting.pop()
-            if each in self.symbolic:
+            waiter = waiting.pop()
+            if waiter in self.symbolic:
                 return True
-            if each.node is not None and each.buffer is None and each.node not in seen:
-                seen.add(each.node)
-                waiting += each.node.inputs
+            if waiter.node is not None and waiter.buffer is None and waiter.node not in seen:
+                seen.add(waiter.node)
+                waiting += waiter.node.inputs
         return False
 
     def _emit(self, node: Node, scope: Scope) -> None:
         require_aten(node)
         emitter = scope.emitter
-        for each in data_of(node):
-            self.operand(each, scope)
+        for operand in data_of(node):
+            self.operand(operand, scope)
         emitter.location = emitter.place(node.source)
         emitter.node(node)
         self.emitted.add(node)
@@ -187,9 +187,9 @@ class Builder:
             ).located(WHAT, capture())
         array = evaluate.computed_array(value)
         self.literals += 1
-        made = emitter.literal(array, value.type, f"{scope.name}_p{self.literals}")
-        emitter.leaves[value] = made
-        return made
+        literal = emitter.literal(array, value.type, f"{scope.name}_p{self.literals}")
+        emitter.leaves[value] = literal
+        return literal
 
     # Tensors and SSA values
 
@@ -254,7 +254,7 @@ class Builder:
             return self.returned
         scope = self.scopes[0] if self.scopes else self.scope
         live_results = []
-        nodes = [each for each in self.order if each not in self.nested]
+        nodes = [node for node in self.order if node not in self.nested]
         for referrer in gc.get_referrers(*nodes) if nodes else []:
             node = referrer.node if type(referrer) is Value and referrer.buffer is None else None
             if node is not None and node in self.order and node not in self.nested:
@@ -266,7 +266,7 @@ class Builder:
             tensor = reference()
             if tensor is not None and tensor._value in scope.emitter.leaves:
                 live_results.append(((order, 0), scope.emitter.leaves[tensor._value]))
-        unused = {place: each for place, each in live_results if not list(each.uses)}
+        unused = {place: result for place, result in live_results if not list(result.uses)}
         return [unused[place] for place in sorted(unused)]
 
     def _results(self) -> list[Any]:

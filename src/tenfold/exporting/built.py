@@ -49,11 +49,11 @@ class BuiltModule:
         tensors = [as_tensor(argument) for argument in arguments]
         require_no_gradient(tensors)
         if self.inputs is not None:
-            self._check([each.current().type for each in tensors])
-        results = self._executable([each.detach().cpu().numpy() for each in tensors])
+            self._check([tensor.current().type for tensor in tensors])
+        results = self._executable([tensor.detach().cpu().numpy() for tensor in tensors])
         if self.outputs is not None:  # from the torch dialect unsigned integers come without their sign
             wanted = [output.dtype.numpy for output in self.outputs]
-            results = [each.view(dtype) for each, dtype in zip(results, wanted, strict=True)]
+            results = [result.view(dtype) for result, dtype in zip(results, wanted, strict=True)]
         given_back = tuple([tensor(result) for result in results])
         return given_back[0] if len(given_back) == 1 else given_back
 

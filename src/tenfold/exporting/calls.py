@@ -34,32 +34,34 @@ class Call:
         self.row = _row(self.name)
         self.given = self._bound(args, kwargs)
         self.ways: dict[str, list[list[Rendering]]] = {}
-        for each in of.given:
-            value = self.given[each.name]
-            if each.name not in of.operands or (each.optional and value is None):
+        for argument in of.given:
+            value = self.given[argument.name]
+            if argument.name not in of.operands or (argument.optional and value is None):
                 continue
-            if each.many and not isinstance(value, (list, tuple)):
-                raise ArgumentError(f"{of}: {each.name} are several operands, in a list")
-            self.ways[each.name] = [renderings(builder, part) for part in (value if each.many else [value])]
+            if argument.many and not isinstance(value, (list, tuple)):
+                raise ArgumentError(f"{of}: {argument.name} are several operands, in a list")
+            self.ways[argument.name] = [
+                renderings(builder, part) for part in (value if argument.many else [value])
+            ]
         self.operands = self._accepted([way for ways in self.ways.values() for way in ways])
 
     def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-        positional = [each for each in self.of.given if not each.optional]
+        positional = [argument for argument in self.of.given if not argument.optional]
         arguments = dict(zip([argument.name for argument in positional], args, strict=False))
-        unknown = set(kwargs) - {each.name for each in self.of.given}
+        unknown = set(kwargs) - {argument.name for argument in self.of.given}
         if len(args) > len(positional) or unknown or set(arguments) & set(kwargs):
             raise ArgumentError(f"{self.of} does not take these arguments")
         arguments.update(kwargs)
         defaults = (
             {argument.name: argument.default for argument in self.row.schema.arguments} if self.row else {}
         )
-        for place, each in enumerate(self.of.given):
-            if each.name not in arguments:
+        for place, parameter in enumerate(self.of.given):
+            if parameter.name not in arguments:
                 name = self.row.schema.arguments[place].name if self.row and place < len(defaults) else ""
                 default = defaults.get(name, MISSING)
-                if default is MISSING and not each.optional:
-                    raise ArgumentError(f"{self.of} lacks its argument {each.name}")
-                arguments[each.name] = None if default is MISSING else default
+                if default is MISSING and not parameter.optional:
+                    raise ArgumentError(f"{self.of} lacks its argument {parameter.name}")
+                arguments[parameter.name] = None if default is MISSING else default
         return arguments
 
     def _accepted(self, ways: list[list[Rendering]]) -> list[Rendering]:
@@ -96,7 +98,7 @@ class Call:
         tensor = "!torch.vtensor" if self.builder.value_tensors else "!torch.tensor"
         types = [operand.type for operand in self.operands]
         return [
-            self.builder.parsed(each) for each in self.builder.verifier.result_types(self.name, types, tensor)
+            self.builder.parsed(text) for text in self.builder.verifier.result_types(self.name, types, tensor)
         ]
 
     def _by_row(self) -> list[TensorType] | None:
@@ -117,19 +119,19 @@ class Call:
         with outside():
             result = function_of(self.row.name, [self.row])(*positional, **named)
             several = [result] if isinstance(result, Tensor) else list(result)
-            types = [each.current().type for each in several]
+            types = [tensor.current().type for tensor in several]
         return types if len(types) == len(self.of.result_names) else None
 
     def make(self, at: Any, types: list[Any] | None) -> Any:
         """The op itself."""
         parts = iter([operand.emit(at) for operand in self.operands])
         words: dict[str, Any] = {}
-        for each in self.of.given:
-            if each.name in self.ways:
-                several = [next(parts) for _ in self.ways[each.name]]
-                words[each.name] = several if each.many else several[0]
-            elif self.given[each.name] is not None:
-                words[each.name] = self._attribute(self.given[each.name])
+        for argument in self.of.given:
+            if argument.name in self.ways:
+                several = [next(parts) for _ in self.ways[argument.name]]
+                words[argument.name] = several if argument.many else several[0]
+            elif self.given[argument.name] is not None:
+                words[argument.name] = self._attribute(self.given[argument.name])
         if self.of.results is not None:
             if types is not None:
                 words[self.of.results.name] = types

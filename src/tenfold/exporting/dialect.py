@@ -45,7 +45,8 @@ class Dialect:
     def __getattr__(self, name: str) -> Ops:
         known = f"torch.{name}"
         if name.startswith("_") or not any(
-            each == known or each.startswith(f"{known}.") for each in torch_dialect.operations()
+            operation == known or operation.startswith(f"{known}.")
+            for operation in torch_dialect.operations()
         ):
             raise AttributeError(
                 f"a module has no attribute {name}, and the torch dialect no ops of that name"

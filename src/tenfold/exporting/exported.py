@@ -268,8 +268,8 @@ def recorder_of(
             "an argument is an array of NumPy's, which would be a constant of the module",
             help="give a tensor: tenfold.from_numpy(x)",
         )
-    given: list[Tensor] = []
-    structure = tree.flatten(call, lambda value: isinstance(value, Tensor), given)
+    originals: list[Tensor] = []
+    structure = tree.flatten(call, lambda value: isinstance(value, Tensor), originals)
 
     def record(tensors: Sequence[Tensor]) -> Recording:
         args, kwargs = tree.unflatten(structure, iter(tensors))
@@ -281,7 +281,7 @@ def recorder_of(
         finally:
             context.exporting = outer
 
-    return [_apart(tensor, given[:i]) for i, tensor in enumerate(given)], record
+    return [_apart(tensor, originals[:i]) for i, tensor in enumerate(originals)], record
 
 
 def names_of(recordings: Recordings) -> list[str]:
@@ -332,8 +332,8 @@ def _of_tensors(result: Any) -> Any:
     )
     plain = [number.item() if isinstance(number, np.generic) else number for number in numbers]
     tensors = [
-        each.tensor if type(each) is Symbolic else aten("full")((), each, dtype=as_dtype(type(each)))
-        for each in plain
+        leaf.tensor if type(leaf) is Symbolic else aten("full")((), leaf, dtype=as_dtype(type(leaf)))
+        for leaf in plain
     ]
     return tree.unflatten(structure, iter(tensors))
 

@@ -96,10 +96,10 @@ class Known(ast.NodeTransformer):
         ):
             return False
         inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
-        return any(isinstance(self.static(each)[1], Tensor) for each in inner)
+        return any(isinstance(self.static(node)[1], Tensor) for node in inner)
 
 
 def stored(nodes: Sequence[ast.AST]) -> set[str]:
     """The names that these nodes bind, at any depth."""
     inner = [child for node in nodes for child in ast.walk(node)]
-    return {each.id for each in inner if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    return {node.id for node in inner if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}

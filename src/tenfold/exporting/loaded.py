@@ -38,9 +38,9 @@ class LoadedModule:
         told = portable.description(module)
         if told is not None:
             try:
-                self._named = [read_type(each) for each in told[0]]
+                self._named = [read_type(text) for text in told[0]]
                 self.dimensions = {name: Dim(name, **demands) for name, demands in told[1].items()}
-                if [each.rank for each in self._named] != [each.rank for each in self.inputs]:
+                if [type.rank for type in self._named] != [type.rank for type in self.inputs]:
                     raise TypeError(f"it takes {self.inputs}, not {self._named}")
             except (TypeError, ArgumentError) as error:
                 raise FormatError(
@@ -55,7 +55,7 @@ class LoadedModule:
         types = [tensor.current().type for tensor in tensors]
         self._check(types)
         device = tensors[0].device.resolved if tensors else Device("cpu")
-        key = (device, *[each for each, type in zip(types, self.inputs) if isinstance(type, OpenType)])
+        key = (device, *[actual for actual, type in zip(types, self.inputs) if isinstance(type, OpenType)])
         compiled = self._executables.get(key)
         if compiled is None:
             module = self.module if len(key) == 1 else portable.refined(self.module, types)

@@ -66,14 +66,14 @@ def merged_programs(programs: Sequence[Trace], described: Described) -> Trace:
     values: dict[Value, Value] = {}
     leaves = []
     for several in zip(*[program.leaves for program in programs]):
-        type = merged_type([each.type for each in several])
+        type = merged_type([value.type for value in several])
         leaves.append(Value(type, several[0].device, buffer=several[0].buffer))
         values[several[0]] = leaves[-1]
     nodes: list[Node] = []
     of_node: dict[Any, Value] = {}
     for several_nodes in zip(*[program.nodes for program in programs]):
         node = several_nodes[0]
-        callees = [each.callee for each in several_nodes]
+        callees = [node.callee for node in several_nodes]
         inputs = tuple(
             [
                 values[operand] if operand in values else of_node[operand.node, operand.index]
@@ -82,9 +82,9 @@ def merged_programs(programs: Sequence[Trace], described: Described) -> Trace:
         )
         try:
             arguments = merged([called.arguments for called in callees if isinstance(called, OpCall)] or [()])
-            starts = [each.starts for each in several_nodes if isinstance(each, ControlNode)]
+            starts = [node.starts for node in several_nodes if isinstance(node, ControlNode)]
             carried = {i: merged([start[i] for start in starts]) for i in (starts[0] if starts else ())}
-            types = [merged_type(each) for each in zip(*[called.result_types for called in callees])]
+            types = [merged_type(column) for column in zip(*[called.result_types for called in callees])]
         except Different as error:
             raise another(node.callee.name, node.source, error.numbers, described) from None
         callee: Callee
@@ -92,14 +92,16 @@ def merged_programs(programs: Sequence[Trace], described: Described) -> Trace:
             callee = OpenCall(node.callee.row, arguments, types)
         else:
             callee = OpenProgram(node.callee, types)
-        made: Node
+        open_node: Node
         if isinstance(node, ControlNode):
-            parts = tuple(_merged_part(each, described) for each in zip(*[n.parts for n in several_nodes]))
-            made = OpenControlNode(callee, inputs, node.source, parts, carried)
+            parts = tuple(
+                _merged_part(column, described) for column in zip(*[n.parts for n in several_nodes])
+            )
+            open_node = OpenControlNode(callee, inputs, node.source, parts, carried)
         else:
-            made = OpenNode(callee, inputs, node.source)
-        of_node.update(((node, i), Value(type, first.device, made, i)) for i, type in enumerate(types))
-        nodes.append(made)
+            open_node = OpenNode(callee, inputs, node.source)
+        of_node.update(((node, i), Value(type, first.device, open_node, i)) for i, type in enumerate(types))
+        nodes.append(open_node)
     return Trace(nodes, leaves, first.outputs, first.key, first.device)
 
 

@@ -48,7 +48,7 @@ class Function:
 
         builder.mark()
         results = builder.emit(make)
-        return tree.unflatten(self._structure, iter([builder.wrap(each) for each in results]))
+        return tree.unflatten(self._structure, iter([builder.wrap(result) for result in results]))
 
     def __repr__(self) -> str:
         return f"<Function @{self.name}({', '.join(self.arguments)}) -> ({', '.join(self.results)})>"
@@ -172,7 +172,7 @@ class Operations(Builder, Dialect):
         structure = tree.flatten(
             result, lambda value: isinstance(value, (Tensor, SSAValue, int, float)), returned
         )
-        ways = [renderings(self, each)[0] for each in returned]
+        ways = [renderings(self, result)[0] for result in returned]
         return returned, structure, [self.emit(way.emit) for way in ways]
 
     def if_(self, condition: Any, on_true: Callable[[], Any], on_false: Callable[[], Any]) -> Any:
@@ -194,7 +194,7 @@ class Operations(Builder, Dialect):
                     f"the choice gives {told}",
                     help="let both functions give values of the same types",
                 ).located("if_", capture())
-            types = [each.type for each in parts[0][1]]
+            types = [result.type for result in parts[0][1]]
             operation = self.emit(
                 lambda at: at.create_op("torch.prim.If", types, list(draft.operands), regions=2)
             )
@@ -246,10 +246,10 @@ class Operations(Builder, Dialect):
                 raise ArgumentError(f"the module has a function {called} already").located(called, capture())
             self.catch_up()
             takes = [self.parsed(text) for text in types]
-            made = self.add_function(called, takes)
+            function = self.add_function(called, takes)
             self.names.add(called)
             _ = self.scope  # main, below the function's own
-            block = made.regions[0].blocks[0]
+            block = function.regions[0].blocks[0]
             try:
                 with self.entered(Scope(self.emitter(), block, called)):
                     _, structure, values = self._run(body, block)
@@ -257,10 +257,10 @@ class Operations(Builder, Dialect):
             except BaseException:
                 self.names.discard(called)
                 with torch_dialect.building(self.context):
-                    made.erase()
+                    function.erase()
                 raise
             gives = [value.type for value in values]
-            self.set_results(made, gives)
+            self.set_results(function, gives)
             return Function(self, called, takes, gives, structure)
 
         return decorate

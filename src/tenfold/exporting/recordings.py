@@ -74,20 +74,20 @@ class Recordings:
         tensors = [
             [_of_size(t, open.get(i, {}), sizes) for i, t in enumerate(stand_ins)] for sizes in self.sizes
         ]
-        recorded = [self._record(record, each, sizes) for each, sizes in zip(tensors, self.sizes)]
+        recorded = [self._record(record, inputs, sizes) for inputs, sizes in zip(tensors, self.sizes)]
         self.first = recorded[0]
-        whole = [arranged(found, each) for found, each in zip(recorded, tensors)]
-        holders = [_outside(found) for found in recorded]
+        whole = [arranged(recording, inputs) for recording, inputs in zip(recorded, tensors)]
+        holders = [_outside(recording) for recording in recorded]
         self.members = members()
-        writes = [found.outside_writes for found in recorded]
+        writes = [recording.outside_writes for recording in recorded]
         if len(recorded) == 1 and any(id(holder) not in self.members for holder in (*holders[0], *writes[0])):
             # What the function makes itself is made anew when it is called again.
             again = record(tensors[0])
             holders.append(_outside(again))
             writes.append(again.outside_writes)
-        made = _differing(holders)
+        differing = _differing(holders)
         self._require_outputs(whole)
-        filled = self._filled(whole, [len(stand_ins) + i for i in made])
+        filled = self._filled(whole, [len(stand_ins) + i for i in differing])
         inside = {len(self.first.returned) + i for i in _differing(writes)}
         if any(node.path for node in whole[0].nodes):  # a program with gradients stays as it is
             inside = set()
@@ -106,7 +106,7 @@ class Recordings:
         if open and dialect == "stablehlo":  # which is made of the common recordings alone
             self._require_numbers()
         by_leaf = dict(zip(whole[0].leaves[len(stand_ins) :], holders[0]))
-        own = {whole[0].leaves[len(stand_ins) + i] for i in made}
+        own = {whole[0].leaves[len(stand_ins) + i] for i in differing}
         outside = self.programs[0].leaves[len(stand_ins) :]
         self.holders = [None if leaf in own else by_leaf[leaf] for leaf in outside]
 
@@ -140,12 +140,12 @@ class Recordings:
         filled = {}
         for place in places:
             leaves = [program.leaves[place] for program in programs]
-            arrays = [evaluate.computed_array(each) for each in leaves]
+            arrays = [evaluate.computed_array(leaf) for leaf in leaves]
             first = arrays[0]
             if first.size > 1 and leaves[0].type.dtype.kind in ("float", "int", "bool"):
                 number = first.ravel()[0]
                 # By their bytes: 0.0 equals -0.0 and is another number.
-                if all(each.tobytes() == number.tobytes() * each.size for each in arrays):
+                if all(array.tobytes() == number.tobytes() * array.size for array in arrays):
                     item = number.item()
                     filled[place] = exact(item) if type(item) is float else item
                     continue
@@ -202,23 +202,23 @@ class Recordings:
 
 def _differing(rows: Sequence[Sequence[object]]) -> list[int]:
     """The places where the rows do not all hold the same object."""
-    return [i for i, column in enumerate(zip(*rows)) if any(each is not column[0] for each in column)]
+    return [i for i, column in enumerate(zip(*rows)) if any(holder is not column[0] for holder in column)]
 
 
 def _outside(recording: Recording) -> list[Any]:
     """What holds each tensor from outside: its memory, where it is all of it."""
-    return [memory_of(each) for each in recording.inputs if type(each) is not int]
+    return [memory_of(source) for source in recording.inputs if type(source) is not int]
 
 
 def arranged(recorded: Recording, stand_ins: Sequence[Tensor]) -> Trace:
     """The program with its leaves in order: all arguments, used or not, then those from outside."""
     program = recorded.trace
-    used = {each: leaf for each, leaf in zip(recorded.inputs, program.leaves) if type(each) is int}
+    used = {source: leaf for source, leaf in zip(recorded.inputs, program.leaves) if type(source) is int}
     arguments = [
         used[i] if i in used else Value(tensor.current().type, tensor.current().device)
         for i, tensor in enumerate(stand_ins)
     ]
-    outside = [leaf for each, leaf in zip(recorded.inputs, program.leaves) if type(each) is not int]
+    outside = [leaf for source, leaf in zip(recorded.inputs, program.leaves) if type(source) is not int]
     leaves = arguments + outside
     places = {leaf: i for i, leaf in enumerate(leaves)}
     outputs = [
@@ -250,7 +250,7 @@ def _chosen(dims: Mapping[str, Dim], stand_ins: Sequence[Tensor], open: OpenDims
             else:
                 fixed.add(extent)
     several = [_near(dim, example[name], i, fixed) for i, (name, dim) in enumerate(dims.items())]
-    sizes = [dict(zip(dims, each)) for each in zip(*several)]
+    sizes = [dict(zip(dims, row)) for row in zip(*several)]
     smallest = {name: dim.min for name, dim in dims.items()}
     largest = {name: dim.max or max(near) for (name, dim), near in zip(dims.items(), several)}
     for edge in (example, smallest, largest):
@@ -271,7 +271,7 @@ def _near(dim: Dim, example: int, place: int, fixed: set[int]) -> list[int]:
     sizes = range(start, last + 1, step)
     if len(sizes) < 2:
         raise ArgumentError(f"{dim.name} can only be {start}: it is not open", help="leave it out of dynamic")
-    apart = [each for each in sizes[: 2 * FAR[-1]] if each > 1 and each not in fixed]
+    apart = [size for size in sizes[: 2 * FAR[-1]] if size > 1 and size not in fixed]
     usable = apart if len(apart) > 1 else list(sizes)
     chosen = [usable[far] for far in FAR if far < len(usable)]
     random.Random(place).shuffle(chosen)
@@ -288,8 +288,8 @@ def _nodes(program: Trace) -> Iterator[Node]:
 
 def _open_numbers(tree: Any) -> Iterator[Open]:
     if isinstance(tree, (tuple, list)):
-        for each in tree:
-            yield from _open_numbers(each)
+        for branch in tree:
+            yield from _open_numbers(branch)
     elif isinstance(tree, Open):
         yield tree
 

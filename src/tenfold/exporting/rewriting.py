@@ -43,7 +43,7 @@ def rewritten(
     results = [writer.output(*program.outputs[i]) for i in outputs]
     read = {operand for node in writer.nodes for operand in node.inputs} | set(results)
     before = {operand for node in program.nodes for operand in node.inputs}
-    leaves = [each for each in program.leaves if each in read or (each not in before and each not in filled)]
+    leaves = [leaf for leaf in program.leaves if leaf in read or (leaf not in before and leaf not in filled)]
     places = {node: i for i, node in enumerate(writer.nodes)}
     numbers = {leaf: i for i, leaf in enumerate(leaves)}
     targets = [
@@ -116,11 +116,14 @@ class _Writer:
         places = {id(tensor): i for i, tensor in enumerate(tensors)}
         slots = slots_in(op_call(node).arguments)
         arguments = _arguments(node, iter(tensors[:slots]), tensors[slots:])
-        late = [name for name, each in _arguments(node).items() if each is int or each is float]
+        late = [name for name, argument in _arguments(node).items() if argument is int or argument is float]
 
-        def call(given: dict[str, Any]) -> Sequence[Tensor]:
+        def call(arguments: dict[str, Any]) -> Sequence[Tensor]:
             return steps(
-                **{name: argument.item() if name in late else argument for name, argument in given.items()}
+                **{
+                    name: argument.item() if name in late else argument
+                    for name, argument in arguments.items()
+                }
             )
 
         flattened, recording, _ = record_call(call, (arguments,), {}, Tensor, numbers=Numbers())
@@ -130,8 +133,8 @@ class _Writer:
             assert isinstance(place, int)
             values[leaf] = inputs[places[id(flattened[place])]]
         for inner in trace.nodes:
-            given = [values[old] if old in values else values[old.node, old.index] for old in inner.inputs]
-            results = self.again(inner, tuple(given), node.source)
+            operands = [values[old] if old in values else values[old.node, old.index] for old in inner.inputs]
+            results = self.again(inner, tuple(operands), node.source)
             values.update(((inner, i), result) for i, result in enumerate(results))
         for index, (place, result) in enumerate(trace.outputs):
             last = trace.nodes[place] if place >= 0 else None
@@ -148,13 +151,13 @@ def _arguments(
 ) -> dict[str, Any]:
     """The arguments of a node by name, with tensors in the place of slots, and of numbers that come from
     tensors; a generator's state left out."""
-    found, callee, waiting = {}, op_call(node), iter(numbers)
+    arguments, callee, waiting = {}, op_call(node), iter(numbers)
     for argument, value in zip(callee.row.schema.arguments, callee.arguments, strict=False):
         late = value is int or value is float
         filled = value if tensors is None else next(waiting) if late else _filled(value, tensors)
         if argument.type.kind != "Generator":
-            found[argument.name] = filled
-    return found
+            arguments[argument.name] = filled
+    return arguments
 
 
 def _draws(arguments: Mapping[str, Any]) -> bool:

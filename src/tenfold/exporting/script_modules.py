@@ -60,7 +60,7 @@ def module_archive(module: Any) -> bytes:
     tensors = survey(_plain(root))
     hosts, places = stored(tensors)
     storages = [np.ascontiguousarray(host).reshape(-1).view(np.uint8) for host in hosts]
-    by_identity = {id(each): place for each, place in zip(tensors, places, strict=True)}
+    by_identity = {id(tensor): place for tensor, place in zip(tensors, places, strict=True)}
     pickle = _Pickler(by_identity, [storage.nbytes for storage in storages]).dump(root)
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as zipped:
@@ -97,9 +97,9 @@ class _Classes:
     def object_of(self, module: Any) -> _Object:
         instance = _Object()
         instance.name = self.name_of(module)
-        for name, each in (*module._parameters.items(), *module._buffers.items()):
-            if each is not None:
-                instance[name] = each
+        for name, tensor in (*module._parameters.items(), *module._buffers.items()):
+            if tensor is not None:
+                instance[name] = tensor
         instance["training"] = module.training
         for name, child in module._modules.items():
             if child is not None:
@@ -118,12 +118,12 @@ class _Classes:
                 if (id(other), called) not in reached:
                     reached.add((id(other), called))
                     waiting.append((other, called))
-        classes = [self._class(each) for each in reversed(self.modules)]
+        classes = [self._class(module) for module in reversed(self.modules)]
         return "\n".join([*self.sources.written, *classes]) + "\n"
 
     def _class(self, module: Any) -> str:
-        parameters = [name for name, each in module._parameters.items() if each is not None]
-        buffers = [name for name, each in module._buffers.items() if each is not None]
+        parameters = [name for name, parameter in module._parameters.items() if parameter is not None]
+        buffers = [name for name, buffer in module._buffers.items() if buffer is not None]
         quoted = lambda names: "".join([f'"{name}", ' for name in names])
         lines = [
             f"class {self.names[id(module)]}(Module):",
@@ -188,7 +188,7 @@ class _MethodRewriter(Rewriter):
         """A loop over layers is unrolled."""
         known, items = self.static(node.iter)
         several = list(items) if known and hasattr(items, "__iter__") else []
-        unrolls = any(self._holds_module(each) for each in several)
+        unrolls = any(self._holds_module(value) for value in several)
         self.unrolling.append(unrolls)
         try:
             return self._unrolled(node, several) if unrolls else super().visit_For(node)
@@ -227,15 +227,15 @@ class _MethodRewriter(Rewriter):
         if isinstance(target, ast.Name):
             self.known[target.id] = value
         elif isinstance(target, ast.Tuple):
-            for each, part in zip(target.elts, value, strict=True):
-                self._bind(each, part)
+            for element, part in zip(target.elts, value, strict=True):
+                self._bind(element, part)
 
 
 def _paths(module: Any, path: ast.expr) -> Any:
     """Each layer, parameter and buffer within a module, by its identity, and the expression that reads it."""
     yield id(module), path
-    for name, each in (*module._parameters.items(), *module._buffers.items(), *module._modules.items()):
-        if each is None:
+    for name, member in (*module._parameters.items(), *module._buffers.items(), *module._modules.items()):
+        if member is None:
             continue
         plain = name.isidentifier()
         inner: ast.expr = (
@@ -243,7 +243,7 @@ def _paths(module: Any, path: ast.expr) -> Any:
             if plain
             else ast.Call(ast.Name("getattr", ast.Load()), [path, ast.Constant(name)], [])
         )
-        if isinstance(each, Tensor):
-            yield id(each), inner
+        if isinstance(member, Tensor):
+            yield id(member), inner
         else:
-            yield from _paths(each, inner)
+            yield from _paths(member, inner)

@@ -71,16 +71,16 @@ def definition(function: FunctionType) -> ast.FunctionDef:
         parsed = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError, TypeError):
         parsed = ast.Module([], [])
-    found = parsed.body[0] if parsed.body else None
-    if not isinstance(found, ast.FunctionDef):
+    definition = parsed.body[0] if parsed.body else None
+    if not isinstance(definition, ast.FunctionDef):
         raise UnsupportedError(
             f"{function.__name__} has no source of its own, which TorchScript is made of",
             help="write it with def in a file, or trace it",
         )
-    found.decorator_list = []
-    if ast.get_docstring(found) is not None:
-        found.body = found.body[1:] or [ast.Pass()]
-    return found
+    definition.decorator_list = []
+    if ast.get_docstring(definition) is not None:
+        definition.body = definition.body[1:] or [ast.Pass()]
+    return definition
 
 
 class Rewriter(Known):
@@ -112,11 +112,13 @@ class Rewriter(Known):
 
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """The statements of a block, rewritten; an `if` on what is known is the branch that is taken."""
-        found: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         for statement in body:
             rewritten = self.visit(statement)
-            found += rewritten if isinstance(rewritten, list) else [] if rewritten is None else [rewritten]
-        return found or [ast.Pass()]
+            statements += (
+                rewritten if isinstance(rewritten, list) else [] if rewritten is None else [rewritten]
+            )
+        return statements or [ast.Pass()]
 
     def visit_If(self, node: ast.If) -> Any:
         known, test = self._decided(node.test)
@@ -167,8 +169,8 @@ class Rewriter(Known):
         """Whether a condition is known: `a and b` is if one of the two is known not to hold."""
         if isinstance(test, ast.BoolOp):
             settles = isinstance(test.op, ast.Or)
-            for known, found in [self.static(each) for each in test.values]:
-                if known and isinstance(found, (bool, int, str, type(None))) and bool(found) is settles:
+            for known, value in [self.static(operand) for operand in test.values]:
+                if known and isinstance(value, (bool, int, str, type(None))) and bool(value) is settles:
                     return True, settles
         return self.static(test)
 
@@ -183,7 +185,7 @@ class Rewriter(Known):
             return None
         node.value = self.visit(node.value)
         self.forget(stored(node.targets))
-        node.targets = [self.visit(each) for each in node.targets]
+        node.targets = [self.visit(target) for target in node.targets]
         return node
 
     def _refuse_binding(self, node: ast.AST, name: str) -> NoReturn:
@@ -206,7 +208,7 @@ class Rewriter(Known):
         arguments = node.exc.args[:1] if isinstance(node.exc, ast.Call) else []
         parts = arguments[0].values if arguments and isinstance(arguments[0], ast.JoinedStr) else arguments
         told = [self.static(part) for part in parts]
-        message = "".join([str(found) if known else "..." for known, found in told])
+        message = "".join([str(value) if known else "..." for known, value in told])
         return ast.Assert(ast.Constant(False), ast.Constant(message or "an error"))
 
     # Types
@@ -220,14 +222,14 @@ class Rewriter(Known):
         if isinstance(node, ast.Constant) and node.value is None:
             return ast.Name("NoneType", ast.Load())
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            some = [each for each in (node.left, node.right) if not _is_none(each)]
+            some = [side for side in (node.left, node.right) if not _is_none(side)]
             if len(some) == 1:
                 return _subscript("Optional", [self._type(some[0])])
             self.refuse(node, "TorchScript has no such union", "Optional[...] is one")
         if isinstance(node, ast.Subscript):
             name = node.value.attr if isinstance(node.value, ast.Attribute) else ast.unparse(node.value)
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            return _subscript(CONTAINERS.get(name, name), [self._type(each) for each in parts])
+            return _subscript(CONTAINERS.get(name, name), [self._type(part) for part in parts])
         known, static = self.static(node)
         if known and static is Any:  # as a library's layers say of what is a tensor
             return None
@@ -241,7 +243,7 @@ class Rewriter(Known):
         known, callee = self.static(node.func)
         if known:
             self._arrange(node, callee)
-        node.args = [self.visit(each) for each in node.args]
+        node.args = [self.visit(argument) for argument in node.args]
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
         node.func = self.callee_of(node.func, callee) if known else self.visit(node.func)
@@ -261,9 +263,9 @@ class Rewriter(Known):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         """What a tuple of constants has in it is asked of a list."""
         compared: Any = self.generic_visit(node)
-        for i, (test, each) in enumerate(zip(compared.ops, compared.comparators, strict=True)):
-            if isinstance(test, (ast.In, ast.NotIn)) and isinstance(each, ast.Tuple):
-                compared.comparators[i] = ast.List(each.elts, ast.Load())
+        for i, (test, comparator) in enumerate(zip(compared.ops, compared.comparators, strict=True)):
+            if isinstance(test, (ast.In, ast.NotIn)) and isinstance(comparator, ast.Tuple):
+                compared.comparators[i] = ast.List(comparator.elts, ast.Load())
         return compared
 
     def _arrange(self, node: ast.Call, callee: Any) -> None:

@@ -51,13 +51,13 @@ def _steps(step: Step) -> Callable[..., list[Tensor]]:
         linear, stack = aten("linear"), aten("stack")
         starts = hx if isinstance(hx, list) else [hx]
         x = input.transpose(0, 1) if batch_first else input
-        each = 4 if has_biases else 2
+        width = 4 if has_biases else 2
         ends: list[list[Tensor]] = []
         for _ in range(num_layers):
             outputs = []
             for backward in (False, True) if bidirectional else (False,):
                 place = len(ends)
-                of_input, of_state, *biases = params[place * each : (place + 1) * each]
+                of_input, of_state, *biases = params[place * width : (place + 1) * width]
                 bias, inner_bias = biases or (None, None)
                 asked = linear(x, of_input, bias)
                 states = [start.select(0, place) for start in starts]
@@ -159,10 +159,10 @@ def padded_convolution(
     dilation: Sequence[int], groups: int,
 ) -> list[Tensor]:  # fmt: skip
     reach = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilation, weight.shape[2:])]
-    more = [each % 2 for each in reach]
+    more = [extent % 2 for extent in reach]
     if any(more):
-        input = aten("constant_pad_nd")(input, [side for each in reversed(more) for side in (0, each)])
-    both = [each // 2 for each in reach]
+        input = aten("constant_pad_nd")(input, [side for extent in reversed(more) for side in (0, extent)])
+    both = [extent // 2 for extent in reach]
     return [aten(f"conv{weight.ndim - 2}d")(input, weight, bias, stride, both, dilation, groups)]
 
 
@@ -174,8 +174,8 @@ def _reductions(loss: Tensor, reduction: int) -> Tensor:
 
 
 def squeeze_each(self: Tensor, dim: Sequence[int]) -> list[Tensor]:
-    for each in sorted((axis % max(self.ndim, 1) for axis in dim), reverse=True):
-        self = self.squeeze(each)
+    for place in sorted((axis % max(self.ndim, 1) for axis in dim), reverse=True):
+        self = self.squeeze(place)
     return [self]
 
 
@@ -282,8 +282,8 @@ def put_from_start(
     """Indices below zero count from the end, which it does not know."""
     if all(index is None or index.dtype is not bool_ for index in indices):
         indices = [
-            None if each is None else aten("where")(each < 0, each + self.shape[dim], each)
-            for dim, each in enumerate(indices)
+            None if index is None else aten("where")(index < 0, index + self.shape[dim], index)
+            for dim, index in enumerate(indices)
         ]
     return [aten("index_put")(self, indices, values, accumulate)]
 

@@ -171,14 +171,14 @@ def _stack(value: flat.Value, is_stacked: bool, size: int) -> flat.Value:
 def _own_states(state: flat.Value, size: int) -> flat.Value:
     """For each element of the batch a state with a key of its own, that counts from where this one is."""
     key, count = flat.slice(state, (0,), (1,)), flat.slice(state, (1,), (2,))
-    number = lambda each: flat.constant(each, dtypes.uint64)
+    number = lambda word: flat.constant(word, dtypes.uint64)
     keys = key + (flat.iota((size,), 0, dtypes.uint64) + 1) * number(0x9E3779B97F4A7C15)
     # SplitMix64's finish, so that keys of keys, where batches nest, are again all different.
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         keys = flat.logical_xor(keys, flat.shift_right_logical(keys, number(shift))) * number(factor)
     keys = flat.logical_xor(keys, flat.shift_right_logical(keys, number(31)))
     counts = flat.broadcast_to(count, (size,))
-    return flat.concatenate([flat.reshape(each, (size, 1)) for each in (keys, counts)], 1)
+    return flat.concatenate([flat.reshape(column, (size, 1)) for column in (keys, counts)], 1)
 
 
 def _in_chunks(mapped: _Mapped, size: int, chunk_size: int) -> Any:
@@ -187,8 +187,8 @@ def _in_chunks(mapped: _Mapped, size: int, chunk_size: int) -> Any:
     for start in range(0, size, chunk_size):
         length = min(chunk_size, size - start)
         part = [
-            each if dim is None else each.narrow(dim, start, length)
-            for each, dim in zip(mapped.given, mapped.dims, strict=True)
+            tensor if dim is None else tensor.narrow(dim, start, length)
+            for tensor, dim in zip(mapped.given, mapped.dims, strict=True)
         ]
         pieces: list[Any] = []
         structure = tree.flatten(mapped(part, length), is_tensor, pieces)
@@ -239,8 +239,8 @@ def _spread(dims: Any, tree_: Any, result_dims: list[int | None]) -> None:
         several = isinstance(dims, (list, tuple))
         if several and len(dims) != len(tree_):
             raise ArgumentError(f"in_dims has {len(dims)} entries for {len(tree_)} parts of an argument")
-        for i, each in enumerate(tree_):
-            _spread(dims[i] if several else dims, each, result_dims)
+        for i, branch in enumerate(tree_):
+            _spread(dims[i] if several else dims, branch, result_dims)
     elif dims is not None:
         raise ArgumentError(
             f"in_dims is {dims!r} for a {type(tree_).__name__}, which has no dimensions",
@@ -255,7 +255,7 @@ def _axis(dim: int, rank: int) -> int:
 
 
 def _batch_size(tensors: Sequence[Tensor], dims: Sequence[int | None]) -> int:
-    sizes = [each.shape[dim] for each, dim in zip(tensors, dims, strict=True) if dim is not None]
+    sizes = [tensor.shape[dim] for tensor, dim in zip(tensors, dims, strict=True) if dim is not None]
     if len(set(sizes)) > 1:
         raise ShapeError(f"the dimensions that count the batch differ in size: {sizes}")
     return sizes[0]
@@ -273,16 +273,16 @@ def _result_dims(out_dims: Any, structure: Any) -> list[int | None]:
             return
         _, names, parts = part
         if isinstance(dims, dict) and names is not None:
-            for name, each in zip(names, parts, strict=True):
-                spread(dims[name], each)
+            for name, inner in zip(names, parts, strict=True):
+                spread(dims[name], inner)
         elif isinstance(dims, (list, tuple)):
             if len(dims) != len(parts):
                 raise ArgumentError(f"out_dims has {len(dims)} entries for {len(parts)} results")
-            for each_dims, each in zip(dims, parts, strict=True):
-                spread(each_dims, each)
+            for each_dims, inner in zip(dims, parts, strict=True):
+                spread(each_dims, inner)
         else:
-            for each in parts:
-                spread(dims, each)
+            for inner in parts:
+                spread(dims, inner)
 
     if structure is tree.LEAF and isinstance(out_dims, (list, tuple)) and len(out_dims) == 1:
         out_dims = out_dims[0]

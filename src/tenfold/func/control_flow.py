@@ -59,7 +59,7 @@ def cond(
     def on(function: Callable[..., Any]) -> Callable[[Sequence[Tensor]], Any]:
         return lambda stand_ins: function(*tree.unflatten(structure, iter(stand_ins)))
 
-    branches = [RecordedFunction("cond", on(each), values) for each in (false_fn, true_fn)]
+    branches = [RecordedFunction("cond", on(branch), values) for branch in (false_fn, true_fn)]
     _require_alike(*branches)
     for branch in branches:
         branch.refuse_shared(tensors)
@@ -70,12 +70,12 @@ def cond(
     before = [inputs.place(target, 1) for target in targets]
     parts = [_branch(branch, where, targets, before) for branch, where in zip(branches, places, strict=True)]
 
-    random = any(each.random for each in branches)
+    random = any(branch.random for branch in branches)
     results = _node(control.COND, random, inputs.values, (parts[0], parts[1]), branches[0].trace.device)
     count = branches[0].count
     for target, result in zip(targets, results[count:], strict=True):
         write_to(target, tensors, result)
-    return tree.unflatten(branches[0].structure, iter([Tensor(each) for each in results[:count]]))
+    return tree.unflatten(branches[0].structure, iter([Tensor(result) for result in results[:count]]))
 
 
 @located
@@ -101,8 +101,8 @@ def while_loop(
     structure = tree.flatten(tuple(carried_inputs), _is_carried, carried)
     if not carried:
         raise ArgumentError("nothing is carried", help="carry what changes from one round to the next")
-    types = [_type(each) for each in carried]
-    values = [each.current() if isinstance(each, Tensor) else None for each in carried]
+    types = [_type(value) for value in carried]
+    values = [value.current() if isinstance(value, Tensor) else None for value in carried]
     stand_ins = [
         Value(type, _device(values)) if value is None else value
         for type, value in zip(types, values, strict=True)
@@ -117,7 +117,7 @@ def while_loop(
     _require_carried(body, structure, types)
 
     inputs = Inputs(stand_ins)
-    places = [inputs.places(each, 0) for each in (condition, body)]
+    places = [inputs.places(function, 0) for function in (condition, body)]
     written = {inputs.place(target, 0): i + body.count for i, target in enumerate(body.writes)}
     size = len(inputs.values)
     results = tuple([i if i < len(carried) else written.get(i, -1 - i) for i in range(size)])
@@ -128,7 +128,7 @@ def while_loop(
     node_results = _node(control.WHILE, random, inputs.values, parts, body.trace.device, starts)
     for target in body.writes:
         write_to(target, (), node_results[inputs.place(target, 0)])
-    return tree.unflatten(structure, iter([Tensor(each) for each in node_results[: len(carried)]]))
+    return tree.unflatten(structure, iter([Tensor(result) for result in node_results[: len(carried)]]))
 
 
 class Inputs:
@@ -215,12 +215,12 @@ def _require_condition(recorded: RecordedFunction) -> None:
 
 
 def _require_carried(body: RecordedFunction, structure: Any, types: Sequence[flat.TensorType]) -> None:
-    found = body.structure
-    if found is tree.LEAF:
-        found = (tuple, None, (found,))
-    elif found[0] is list:
-        found = (tuple, *found[1:])
-    if found != structure:
+    returned = body.structure
+    if returned is tree.LEAF:
+        returned = (tuple, None, (returned,))
+    elif returned[0] is list:
+        returned = (tuple, *returned[1:])
+    if returned != structure:
         raise ArgumentError(
             f"body_fn returns {body.count} tensors, not in the containers of the {len(types)} carried",
             help="return a tuple with the next value of each",
@@ -238,15 +238,15 @@ def _require_carried(body: RecordedFunction, structure: Any, types: Sequence[fla
         )
 
 
-def _is_carried(each: Any) -> bool:
-    return isinstance(each, (Tensor, bool, int, float))
+def _is_carried(leaf: Any) -> bool:
+    return isinstance(leaf, (Tensor, bool, int, float))
 
 
-def _type(each: Any) -> flat.TensorType:
-    if isinstance(each, Tensor):
-        return each.current().type
+def _type(value: Any) -> flat.TensorType:
+    if isinstance(value, Tensor):
+        return value.current().type
     by_kind = {bool: dtypes.bool_, int: dtypes.int64}
-    return flat.TensorType(by_kind.get(type(each), dtypes.get_default_dtype()), ())
+    return flat.TensorType(by_kind.get(type(value), dtypes.get_default_dtype()), ())
 
 
 def _device(values: Sequence[Value | None]) -> Any:
@@ -254,16 +254,16 @@ def _device(values: Sequence[Value | None]) -> Any:
     return from_tensor[0] if from_tensor else devices.get_default_device().resolved
 
 
-def _starts(given: Sequence[Any], values: Sequence[Value]) -> dict[int, Any]:
+def _starts(operands: Sequence[Any], values: Sequence[Value]) -> dict[int, Any]:
     """The numbers with which carried places start, where they are known now: Python's own; and, if gradients
     are to flow, counters that are tensors, since how often the loop runs must be known for these."""
-    starts = {i: value for i, value in enumerate(given) if not isinstance(value, Tensor)}
+    starts = {i: value for i, value in enumerate(operands) if not isinstance(value, Tensor)}
     if (
         context.grad_enabled
         and context.recorder is None
         and any(value.origin is not None for value in values)
     ):
-        for i, value in enumerate(given):
+        for i, value in enumerate(operands):
             if isinstance(value, Tensor) and not value.ndim and value.dtype.kind == "int":
                 node = value.current().node
                 if node is None or not node.inputs:

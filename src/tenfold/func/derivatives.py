@@ -40,8 +40,8 @@ class Level:
             allow_unused=True,
         )
         return [
-            aten("zeros_like")(leaf.detach()) if each is None else each
-            for leaf, each in zip(self.leaves, leaf_gradients, strict=True)
+            aten("zeros_like")(leaf.detach()) if gradient is None else gradient
+            for leaf, gradient in zip(self.leaves, leaf_gradients, strict=True)
         ]
 
     def sees_beyond(self, outputs: Sequence[Tensor]) -> bool:
@@ -97,16 +97,16 @@ def _require_tensors(structure: Any) -> None:
     if structure is not tree.LEAF:
         if len(structure) == 2:
             raise ArgumentError(f"derivatives are by Tensors, not by a {structure[0].__name__}")
-        for each in structure[2]:
-            _require_tensors(each)
+        for part in structure[2]:
+            _require_tensors(part)
 
 
 def refilled(
     args: tuple[Any, ...], places: Sequence[int], structure: Any, tensors: Sequence[Tensor]
 ) -> list[Any]:
     filled = list(args)
-    for place, each in zip(places, tree.unflatten(structure, iter(tensors)), strict=True):
-        filled[place] = each
+    for place, argument in zip(places, tree.unflatten(structure, iter(tensors)), strict=True):
+        filled[place] = argument
     return filled
 
 
@@ -215,9 +215,9 @@ def pulling(
         cotangent = cotangents[0] if len(cotangents) == 1 else cotangents
         if tree.flatten(cotangent, is_tensor, seeds) != output_structure:
             raise ArgumentError("the cotangent is not nested as the output of the function is")
-        for each, out in zip(seeds, outputs, strict=True):
-            if each.shape != out.shape:
-                raise ShapeError(f"the cotangent of {out.current().type} cannot be {each.current().type}")
+        for seed, out in zip(seeds, outputs, strict=True):
+            if seed.shape != out.shape:
+                raise ShapeError(f"the cotangent of {out.current().type} cannot be {seed.current().type}")
         gradients = level.gradients(outputs, seeds)
         return tuple(tree.unflatten(structure, iter(gradients)))
 
@@ -229,8 +229,8 @@ def _require_output(structure: Any) -> None:
     if structure is not tree.LEAF:
         if len(structure) == 2:
             raise ArgumentError(f"the function returns a {structure[0].__name__} where a Tensor is needed")
-        for each in structure[2]:
-            _require_output(each)
+        for part in structure[2]:
+            _require_output(part)
 
 
 @located
@@ -262,7 +262,7 @@ def jvp(
             )
     call = lambda stand_ins: func(*tree.unflatten(structure, iter(stand_ins)))
     # One that is given twice stands for two: they may move differently.
-    recorded = RecordedFunction("jvp", call, [Value(each.current().type, each.device) for each in leaves])
+    recorded = RecordedFunction("jvp", call, [Value(leaf.current().type, leaf.device) for leaf in leaves])
     moving = tuple([place for place in recorded.places if place is not None])
 
     def make() -> flat.Function:

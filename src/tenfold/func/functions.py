@@ -31,7 +31,9 @@ class _Call:
     def forward(self, stand_ins: Sequence[Tensor]) -> tuple[Context, Any]:
         arguments = iter(stand_ins)
         filled = [next(arguments) if isinstance(arg, Tensor) else arg for arg in self.args]
-        ctx = Context(self.function, [isinstance(each, Tensor) and _carries(each) for each in filled])
+        ctx = Context(
+            self.function, [isinstance(argument, Tensor) and _carries(argument) for argument in filled]
+        )
         results = self.function.computed(ctx, filled)
         if ctx.dirty:
             raise UnsupportedError(
@@ -63,7 +65,10 @@ class _Call:
         ctx, results = self.forward(inputs)
         arguments = iter(inputs)
         filled = [next(arguments) if isinstance(arg, Tensor) else arg for arg in self.args]
-        along = [next(moving) if isinstance(each, Tensor) and _carries(each) else None for each in filled]
+        along = [
+            next(moving) if isinstance(argument, Tensor) and _carries(argument) else None
+            for argument in filled
+        ]
         moved = self.function.pushed(ctx, filled, along, results)
         pairs = zip(results if isinstance(results, tuple) else (results,), moved, strict=True)
         return [
@@ -87,7 +92,7 @@ def applied(function: Any, args: tuple[Any, ...]) -> Any:
     call = _Call(function, args)
     if not call.tensors:
         raise GradientError(f"{function.__name__} was applied to no tensor").located("apply", capture())
-    ahead = RecordedFunction(function.__name__, lambda given: call.forward(given)[1], call.values)
+    ahead = RecordedFunction(function.__name__, lambda values: call.forward(values)[1], call.values)
     outputs = ahead.fragment().results[: ahead.count]
     device = call.values[0].device
     starts = [
@@ -99,12 +104,12 @@ def applied(function: Any, args: tuple[Any, ...]) -> Any:
         back = RecordedFunction(f"{function.__name__}.backward", call.backward, [*call.values, *starts])
     if function.jvp is not None:
         push = RecordedFunction(f"{function.__name__}.jvp", call.push, [*call.values, *along])
-    if any(each is not None and each.writes for each in (ahead, back, push)):
+    if any(recorded is not None and recorded.writes for recorded in (ahead, back, push)):
         raise UnsupportedError(
             f"{function.__name__} writes to a tensor, which a transformed function cannot follow",
             help="return a new tensor",
         ).located(function.__name__, capture())
-    inputs = _Inputs(call, ahead, [each for each in (back, push) if each is not None])
+    inputs = _Inputs(call, ahead, [recorded for recorded in (back, push) if recorded is not None])
     key = ("function", function, back and back.key, push and push.key, tuple(inputs.key))
     make = lambda: _composite(call, inputs, ahead, back, push)
     results = ahead.call(key, call.tensors, make, *inputs.more)
@@ -126,7 +131,7 @@ class _Inputs:
         self.more: list[Tensor] = []
         self.key: list[int | None] = []
         taken = [place for rule in rules for place in rule.places]
-        needed = [each for each in taken if each is not None and each < len(call.tensors)]
+        needed = [place for place in taken if place is not None and place < len(call.tensors)]
         for place in dict.fromkeys([*map(call.place, call.floats), *needed]):
             if place not in self.arguments:
                 self.arguments[place] = len(ahead.leaves) + len(self.more)
@@ -147,15 +152,15 @@ class _Inputs:
         self, rule: RecordedFunction, values: Sequence[flat.Value], more: Sequence[flat.Value]
     ) -> list[flat.Value]:
         """What a rule takes, of the inputs and of what it is given after the arguments."""
-        found = []
+        operands = []
         for leaf, place in zip(rule.leaves, rule.places, strict=True):
             if place is None:
-                found.append(values[self.outside[leaf]])
+                operands.append(values[self.outside[leaf]])
             elif place < len(self.call.tensors):
-                found.append(values[self.arguments[place]])
+                operands.append(values[self.arguments[place]])
             else:
-                found.append(more[place - len(self.call.tensors)])
-        return found
+                operands.append(more[place - len(self.call.tensors)])
+        return operands
 
 
 def _composite(
@@ -166,7 +171,7 @@ def _composite(
     jvp: RecordedFunction | None,
 ) -> flat.Function:
     ahead = forward.fragment()
-    types = [each.type for each in (*forward.leaves, *[each.current() for each in inputs.more])]
+    types = [value.type for value in (*forward.leaves, *[value.current() for value in inputs.more])]
     count = len(forward.leaves)
 
     def rule(
@@ -178,34 +183,34 @@ def _composite(
             )
         pairs = zip(cotangents, results, strict=True)
         starts = [
-            flat.full_like(result, 0) if each is None else each
-            for each, result in pairs
+            flat.full_like(result, 0) if cotangent is None else cotangent
+            for cotangent, result in pairs
             if result.dtype.kind in ("float", "complex")
         ]
-        found: list[flat.Value | None] = [None] * len(values)
+        totals: list[flat.Value | None] = [None] * len(values)
         pulled = backward.fragment().inline(inputs.taken(backward, values, starts), None, whole=True)
-        for argument, each in zip(call.floats, pulled, strict=True):
+        for argument, gradient in zip(call.floats, pulled, strict=True):
             at = inputs.at(argument)
-            before = found[at]
-            found[at] = each if before is None else before + each
-        return found
+            before = totals[at]
+            totals[at] = gradient if before is None else before + gradient
+        return totals
 
     def push(
         tangents: Sequence[flat.Value | None], operands: Sequence[flat.Value]
     ) -> list[flat.Value | None]:
         assert jvp is not None
-        moving = [tangents[inputs.at(each)] for each in call.floats]
+        moving = [tangents[inputs.at(place)] for place in call.floats]
         along = [
-            flat.full_like(operands[inputs.at(i)], 0) if each is None else each
-            for i, each in zip(call.floats, moving, strict=True)
+            flat.full_like(operands[inputs.at(i)], 0) if tangent is None else tangent
+            for i, tangent in zip(call.floats, moving, strict=True)
         ]
         moved = iter(jvp.fragment().inline(inputs.taken(jvp, operands, along), None, whole=True))
         floats = [result.dtype.kind in ("float", "complex") for result in ahead.results]
         return [next(moved) if is_float else None for is_float in floats]
 
-    own = [flat.Value(each) for each in types]
+    own = [flat.Value(type) for type in types]
     body = flat.Function(own, ahead.inline(own[:count], None, whole=True), ahead.name)
-    params = [flat.Value(each) for each in types]
+    params = [flat.Value(type) for type in types]
     composite = flat.Composite(tuple(params), body, rule, {}, None if jvp is None else push)
     return flat.Function(params, composite.results, "function")
 

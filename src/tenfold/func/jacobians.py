@@ -33,21 +33,21 @@ def jacrev(
     @like(func, "jacrev")
     def jacobian(*args: Any) -> Any:
         places, tensors, structure = chosen(args, argnums)
-        on_tensors = lambda *given: func(*refilled(args, places, structure, given))
+        on_tensors = lambda *point: func(*refilled(args, places, structure, point))
         level, output, pull, aux = pulling(on_tensors, tuple(tensors), has_aux)
         outputs: list[Any] = []
         output_structure = tree.flatten(output, is_tensor, outputs)
         rows = []
-        for i, each in enumerate(outputs):
+        for i, one_output in enumerate(outputs):
 
             def pulled(cotangent: Tensor, i: int = i) -> Any:
                 cotangents = [aten("zeros_like")(other) for other in outputs]
                 cotangents[i] = cotangent
                 return pull(tree.unflatten(output_structure, iter(cotangents)))
 
-            jacobian_rows = vmap(pulled, chunk_size=chunk_size)(_basis(each))
+            jacobian_rows = vmap(pulled, chunk_size=chunk_size)(_basis(one_output))
             shaped = [
-                part.reshape((*each.shape, *tensor.shape))
+                part.reshape((*one_output.shape, *tensor.shape))
                 for part, tensor in zip(jacobian_rows, tensors, strict=True)
             ]
             rows.append(regrouped(level.released(shaped), structure, argnums))
@@ -70,7 +70,7 @@ def jacfwd(
     @like(func, "jacfwd")
     def jacobian(*args: Any) -> Any:
         places, tensors, structure = chosen(args, argnums)
-        on_tensors = lambda *given: func(*refilled(args, places, structure, given))
+        on_tensors = lambda *point: func(*refilled(args, places, structure, point))
         columns: list[Sequence[Tensor]] = []
         output_structure: Any = None
         aux: Any = None
@@ -89,7 +89,7 @@ def jacfwd(
             parts: list[Any] = []
             output_structure = tree.flatten(jacobian_columns[0], is_tensor, parts)
             columns.append([part.movedim(0, -1).reshape((*part.shape[1:], *tensor.shape)) for part in parts])
-        rows = [regrouped(each, structure, argnums) for each in zip(*columns, strict=True)]
+        rows = [regrouped(row, structure, argnums) for row in zip(*columns, strict=True)]
         result = tree.unflatten(output_structure, iter(rows))
         return (result, aux) if has_aux else result
 

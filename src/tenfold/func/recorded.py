@@ -55,7 +55,7 @@ class RecordedFunction:
         self.trace = recording.trace
         self.leaves = recording.trace.leaves
         # For each leaf, which argument it is; None for one from outside.
-        self.places = [each if isinstance(each, int) else None for each in recording.inputs]
+        self.places = [source if isinstance(source, int) else None for source in recording.inputs]
         self.structure = recording.structure
         self.count = len(recording.returned)
         self.writes: list[Storage | int] = recording.writes  # type: ignore[assignment]
@@ -71,11 +71,11 @@ class RecordedFunction:
     def states(self) -> set[int]:
         """The leaves that are states of random generators."""
         drawn = {
-            each
+            operand
             for node in self.trace.nodes
             if node.callee.random
-            for each in node.inputs
-            if _is_state(each.type)
+            for operand in node.inputs
+            if _is_state(operand.type)
         }
         return {i for i, leaf in enumerate(self.leaves) if leaf in drawn}
 
@@ -96,8 +96,8 @@ class RecordedFunction:
             leaf if place is None else tensors[place].current()
             for leaf, place in zip(self.leaves, self.places, strict=True)
         ]
-        inputs += [each.current() for each in more]
-        types = tuple([each.type for each in inputs])
+        inputs += [tensor.current() for tensor in more]
+        types = tuple([value.type for value in inputs])
         program = programs.get((key, self.key, types), lambda: Program(make(), random=self.random))
         results = graph.call_program(program, inputs, capture(), self.trace.device)
         wanted = len(results) - len(self.writes)
@@ -128,7 +128,7 @@ def _stand_ins(values: Sequence[Value]) -> list[Tensor]:
         if value not in by_value:
             by_value[value] = Tensor(Value(value.type, value.device))
             by_value[value]._value.source = value.made_at
-    return [by_value[each] for each in values]
+    return [by_value[value] for value in values]
 
 
 def whole(storage: Storage) -> Tensor:
@@ -182,5 +182,5 @@ def _check_outputs(what: str, structure: Any) -> None:
             f"the function returns a {structure[0].__name__} where a Tensor is needed",
             help="return tensors, or lists, tuples and dicts of them",
         ).located(what, capture())
-    for each in structure[2]:
-        _check_outputs(what, each)
+    for part in structure[2]:
+        _check_outputs(what, part)

@@ -35,7 +35,7 @@ def _leaves(xs: Any, dim: int) -> tuple[list[Tensor], Any, int]:
         raise ShapeError(f"dim={dim} is no dimension of every tensor that is scanned")
     moved = [leaf.movedim(dim, 0) for leaf in leaves]
     count = moved[0].shape[0]
-    if any(each.shape[0] != count for each in moved) or not count:
+    if any(tensor.shape[0] != count for tensor in moved) or not count:
         raise ShapeError("the tensors that are scanned have one extent along dim, of at least 1")
     return moved, spec, count
 
@@ -58,15 +58,15 @@ def scan(
     """
     moved, spec, count = _leaves(xs, dim)
     if reverse:
-        moved = [each.flip(0) for each in moved]
-    carry, first = combine_fn(init, _unflattened([each[0] for each in moved], spec))
+        moved = [tensor.flip(0) for tensor in moved]
+    carry, first = combine_fn(init, _unflattened([tensor[0] for tensor in moved], spec))
     carried, carry_spec = _flattened(carry)
     flat_first, made_spec = _flattened(first)
     held = len(carried)
 
     def step(i: Tensor, *state: Tensor) -> tuple[Any, ...]:
         at = i.reshape(1)
-        slices = [each.index_select(0, at).squeeze(0) for each in moved]
+        slices = [tensor.index_select(0, at).squeeze(0) for tensor in moved]
         before = _unflattened(list(state[:held]), carry_spec)
         after, combined = combine_fn(before, _unflattened(slices, spec))
         results = _flattened(combined)[0]
@@ -76,13 +76,16 @@ def scan(
         ]
         return (i + 1, *_flattened(after)[0], *written)
 
-    kept = [aten("cat")([each.unsqueeze(0), each.new_zeros((count - 1, *each.shape))]) for each in flat_first]
+    kept = [
+        aten("cat")([output.unsqueeze(0), output.new_zeros((count - 1, *output.shape))])
+        for output in flat_first
+    ]
     if count > 1:
         _, *state = while_loop(lambda i, *state: i < count, step, (1, *carried, *kept))
         carried, kept = list(state[:held]), list(state[held:])
     if reverse:
-        kept = [each.flip(0) for each in kept]
-    stacked = [each.movedim(0, dim) if each.ndim > abs(dim) else each for each in kept]
+        kept = [output.flip(0) for output in kept]
+    stacked = [output.movedim(0, dim) if output.ndim > abs(dim) else output for output in kept]
     return _unflattened(carried, carry_spec), _unflattened(stacked, made_spec)
 
 
@@ -103,16 +106,16 @@ def associative_scan(
         raise ArgumentError(f"combine_mode is 'pointwise' or 'generic', not {combine_mode!r}")
     moved, spec, count = _leaves(xs, dim)
     if reverse:
-        moved = [each.flip(0) for each in moved]
+        moved = [tensor.flip(0) for tensor in moved]
     together = vmap(lambda a, b: _flattened(combine_fn(_unflattened(a, spec), _unflattened(b, spec)))[0])
     shift = 1
     while shift < count:  # each slice combined with the `shift` slices before it, twice as many at each step
-        joined = together([each[:-shift] for each in moved], [each[shift:] for each in moved])
-        moved = [aten("cat")([each[:shift], new]) for each, new in zip(moved, joined, strict=True)]
+        joined = together([tensor[:-shift] for tensor in moved], [tensor[shift:] for tensor in moved])
+        moved = [aten("cat")([tensor[:shift], new]) for tensor, new in zip(moved, joined, strict=True)]
         shift *= 2
     if reverse:
-        moved = [each.flip(0) for each in moved]
-    return _unflattened([each.movedim(0, dim) for each in moved], spec)
+        moved = [tensor.flip(0) for tensor in moved]
+    return _unflattened([tensor.movedim(0, dim) for tensor in moved], spec)
 
 
 @located

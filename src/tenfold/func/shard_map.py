@@ -49,7 +49,7 @@ def shard_map(
     @like(function, "shard_map")
     def call(*args: Any) -> Any:
         tensors, placed, structure = _inputs(args, mesh, in_placements)
-        parts = [_part(each, sharding) for each, sharding in zip(tensors, placed, strict=True)]
+        parts = [_part(tensor, sharding) for tensor, sharding in zip(tensors, placed, strict=True)]
 
         def local(stand_ins: Sequence[Tensor]) -> Any:
             with written_for(mesh):
@@ -113,7 +113,7 @@ def _results(recorded: RecordedFunction, mesh: DeviceMesh, placements: Any) -> l
         chosen = chosen * recorded.count
     if len(chosen) != recorded.count:
         raise ArgumentError(f"out_placements has {len(chosen)} entries for {recorded.count} results")
-    return [tuple(_filled(each, mesh)) for each in chosen]
+    return [tuple(_filled(spec, mesh)) for spec in chosen]
 
 
 def _mapped(
@@ -134,7 +134,7 @@ def _mapped(
         body_results[i] = _summed(body_results[i], mesh, placements)
         whole = [Replicate() if isinstance(placement, Partial) else placement for placement in placements]
         out.append(sharding_by(mesh, whole, body_results[i].rank))
-    out += [Sharding.replicated(mesh.root, each.rank) for each in body_results[len(results) :]]
+    out += [Sharding.replicated(mesh.root, result.rank) for result in body_results[len(results) :]]
     body = flat.Function(body.params, body_results, "shard_map")
     params = []
     for param, sharding in zip(body.params, into, strict=True):

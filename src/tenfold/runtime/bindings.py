@@ -164,17 +164,17 @@ class Place:
 
     def find(self, written: Collection[Any]) -> list[Any] | None:
         """What is there now; None if that needs another program: other types, or memory that it writes."""
-        found: list[Any] = []
+        tensors: list[Any] = []
         bound = _bound_to(self.container, self.name)
-        if tree.flatten(bound, self._is_tensor, found) != self._structure:
+        if tree.flatten(bound, self._is_tensor, tensors) != self._structure:
             return None
-        for each, kind in zip(found, self._kinds, strict=True):
-            value = each.current()
+        for tensor, kind in zip(tensors, self._kinds, strict=True):
+            value = tensor.current()
             if (value.type, value.device, value.origin is None) != kind:
                 return None
-            if each._leaf is not None or each.memory in written:
+            if tensor._leaf is not None or tensor.memory in written:
                 return None
-        return found
+        return tensors
 
 
 class Bindings:
@@ -202,7 +202,7 @@ class Bindings:
             _, known, whole = self._watched.get(id(container), (None, {}, False))
             if whole or len(self._watched) > FAR:
                 continue
-            new = _before(container, None if names is None else [each for each in names if each not in known])
+            new = _before(container, None if names is None else [name for name in names if name not in known])
             all_of_it = names is None or not isinstance(new, dict)  # a list or tuple always is
             self._watched[id(container)] = (container, known | new if known else new, all_of_it)
             if of_object:
@@ -216,7 +216,7 @@ class Bindings:
 
     def changes(self) -> list[Change]:
         """The names that are bound to other tensors than they were, or to tensors and were not."""
-        found = []
+        changes = []
         for container, before, whole in self._watched.values():
             if type(container) is Queue or (type(container) is list and len(container) != len(before)):
                 after = container[ALL]
@@ -228,29 +228,35 @@ class Bindings:
                     names += [name for name in container if name not in before]
                 pairs = [(name, _bound_to(before, name), _bound_to(container, name)) for name in names]
                 changed = [Change(container, *pair) for pair in pairs if pair[1] is not pair[2]]
-            found += [each for each in changed if self._tensors(each.before) or self._tensors(each.after)]
-        return [each for each in found if each.after is not MISSING]
+            changes += [
+                change for change in changed if self._tensors(change.before) or self._tensors(change.after)
+            ]
+        return [change for change in changes if change.after is not MISSING]
 
     def put_back(self) -> None:
         for change in self.changes():
             change.undo()
 
     def places(
-        self, changes: Sequence[Change], written: Collection[Any], given: Sequence[Any], read: Iterable[Any]
+        self,
+        changes: Sequence[Change],
+        written: Collection[Any],
+        arguments: Sequence[Any],
+        read: Iterable[Any],
     ) -> tuple[list[Place], list[Any], list[Guard]]:
         """Where to look up at each call what the function found under the names that it binds, and those of
         the variables it reads, and the tensors that were there; and what must be the very same at each call:
         tensors that are written in place, that gradients are collected for, that are found in two places or
         by steps from other memory; and what these names are found in."""
-        places, found, guards = [], [], []
+        places, held, guards = [], [], []
         count = Counter(
             id(tensor.memory)
             for _, before, _ in self._watched.values()
             for _, bound in _entries(before)
             for tensor in self._tensors(bound, self._watched)
         )
-        count.update([id(each.memory) for each in given])
-        names = [*changes, *self._others(changes, {id(each) for each in read})]
+        count.update([id(tensor.memory) for tensor in arguments])
+        names = [*changes, *self._others(changes, {id(tensor) for tensor in read})]
         for name in names:
             tensors: list[Any] = []
             structure = tree.flatten(name.before, self._is_tensor, tensors)
@@ -263,16 +269,16 @@ class Bindings:
             )
             if tensors and alone:
                 places.append(Place(name.container, name.name, structure, tensors, self._is_tensor))
-                found += tensors
+                held += tensors
             else:
                 guards.append(name.guard())
         bound = keys_of(names)
         above = [path for path in self._above(names) if (id(path[0]), path[1]) not in bound]
-        return places, found, guards + above
+        return places, held, guards + above
 
     def opened(self, guards: Iterable[Guard], changes: Sequence[Change]) -> list[Guard]:
         """Of guards of all that is in lists and dicts, those of what the function does not bind there."""
-        opens = {id(each[2]) for each in self._above(changes)}
+        opens = {id(guard[2]) for guard in self._above(changes)}
         bound = keys_of(changes)
         stack, opened = list(guards), []
         while stack:
@@ -280,51 +286,51 @@ class Bindings:
             if type(expected) is not Contents or id(container[name]) not in opens:
                 opened.append(guard)
                 continue
-            found = container[name]
-            opened += [(container, name, found), (LENGTHS, found, len(found))]
-            entries = [(found, key, contents_of(entry)) for key, entry in _entries(found)]
-            stack += [entry for entry in entries if (id(found), entry[1]) not in bound]
+            inner = container[name]
+            opened += [(container, name, inner), (LENGTHS, inner, len(inner))]
+            entries = [(inner, key, contents_of(entry)) for key, entry in _entries(inner)]
+            stack += [entry for entry in entries if (id(inner), entry[1]) not in bound]
         return opened
 
     def _above(self, names: Iterable[Change]) -> list[Guard]:
         """Under which names the containers of these are found, and the containers of those, and so on."""
-        found: dict[tuple[int, Any], Guard] = {}
+        paths: dict[tuple[int, Any], Guard] = {}
         stack = [name.container for name in names]
         while stack:
             for path in self._paths.get(id(stack.pop()), ()):
-                if (id(path[0]), path[1]) not in found:
-                    found[id(path[0]), path[1]] = path
+                if (id(path[0]), path[1]) not in paths:
+                    paths[id(path[0]), path[1]] = path
                     stack.append(path[0])
-        return list(found.values())
+        return list(paths.values())
 
     def _others(self, changes: Sequence[Change], read: Collection[int]) -> list[Change]:
         """The names of variables, and of objects where that is read, that are bound to tensors, as if they
         were changed."""
         known = keys_of(changes)
         known_all = {id(change.container) for change in changes if change.name is ALL}
-        found = []
+        others = []
         for container, before, whole in self._watched.values():
             if id(container) in known_all:
                 continue
             if type(container) is Queue:
                 if any(id(tensor) in read for tensor in self._tensors(before)):
-                    found.append(Change(container, ALL, before, before))
+                    others.append(Change(container, ALL, before, before))
             elif not isinstance(container, tuple) and (not whole or id(container) in self._objects):
                 for name, bound in _entries(before):
                     tensors = self._tensors(bound) if issubclass(type(bound), (self._tensor, tuple)) else []
                     used = tensors and (not whole or any(id(tensor) in read for tensor in tensors))
                     if used and (id(container), name) not in known:
-                        found.append(Change(container, name, bound, bound))
-        return found
+                        others.append(Change(container, name, bound, bound))
+        return others
 
-    def _is_tensor(self, each: Any) -> bool:
-        return issubclass(type(each), self._tensor)
+    def _is_tensor(self, leaf: Any) -> bool:
+        return issubclass(type(leaf), self._tensor)
 
     def _tensors(self, bound: Any, apart: Collection[int] = ()) -> list[Any]:
         """The tensors that are bound, but for those in some containers."""
-        found: list[Any] = []
-        tree.flatten(bound, lambda each: self._is_tensor(each) or id(each) in apart, found)
-        return [each for each in found if self._is_tensor(each)]
+        leaves: list[Any] = []
+        tree.flatten(bound, lambda leaf: self._is_tensor(leaf) or id(leaf) in apart, leaves)
+        return [leaf for leaf in leaves if self._is_tensor(leaf)]
 
 
 def bind(names: Sequence[tuple[Any, Any]], values: Iterable[Any]) -> None:
@@ -356,7 +362,7 @@ def _inside(bound: Any) -> Any:
     what is large, and what is not of the user's own making."""
     kind = type(bound)  # of a proxy its own: what it stands for may be gone
     if issubclass(kind, tuple):
-        return bound if any(_inside(each) is not None for each in bound[:FAR]) else None
+        return bound if any(_inside(entry) is not None for entry in bound[:FAR]) else None
     if kind is list or issubclass(kind, (dict, deque)):
         looked_through = len(bound) <= FAR and not is_ours(kind)
         return None if not looked_through else Queue(bound) if isinstance(bound, deque) else bound
@@ -367,7 +373,7 @@ def _inside(bound: Any) -> Any:
 
 def is_ours(kind: type) -> bool:
     """Whether it is one of this package's classes, or derived from one: those say what they depend on."""
-    return any(each.__module__.partition(".")[0] == PACKAGE for each in kind.__mro__)
+    return any(base.__module__.partition(".")[0] == PACKAGE for base in kind.__mro__)
 
 
 def _bound_to(container: Any, name: Any) -> Any:

@@ -134,13 +134,13 @@ def _read(place: int, name: str) -> bytes:
             raise _NotOurs("it is no regular file") from None
         raise
     with open(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        why = folders.why_shared(found, _trusts_group())
-        if not stat.S_ISREG(found.st_mode):
+        facts = os.fstat(descriptor)
+        why = folders.why_shared(facts, _trusts_group())
+        if not stat.S_ISREG(facts.st_mode):
             raise _NotOurs("it is no regular file")
         if why is not None:
             raise _NotOurs(why)
-        if found.st_size > max(_bound(), DEFAULT_BYTES):
+        if facts.st_size > max(_bound(), DEFAULT_BYTES):
             raise _NotOurs("it is larger than the whole cache may be")
         return file.read()
 
@@ -202,12 +202,12 @@ def _trim(place: int) -> None:
         if not unfinished and not entry.name.endswith(SUFFIX):
             continue
         try:
-            found = entry.stat(follow_symlinks=False)
+            facts = entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             continue  # another process trimmed it first
         if not unfinished:
-            files.append((found.st_mtime, found.st_size, entry.name))
-        elif found.st_mtime < time.time() - UNFINISHED_SECONDS:
+            files.append((facts.st_mtime, facts.st_size, entry.name))
+        elif facts.st_mtime < time.time() - UNFINISHED_SECONDS:
             _remove(place, entry.name)  # its writer was killed: writing takes moments
     bound = _bound()
     total = sum(size for _, size, _ in files)

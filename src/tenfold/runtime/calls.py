@@ -43,13 +43,13 @@ def record_call(
     """Record a function on arguments like these, some of their tensors in other `shapes`, and what it asks of
     sizes in `asked`; `counts` takes sizes that depend on data for numbers, and `numbers` keeps
     those that come from tensors. `tensor` is the class of tensors, made from a Value."""
-    given: list[Any] = []
-    structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
+    arguments: list[Any] = []
+    structure = tree.flatten((args, kwargs), lambda leaf: isinstance(leaf, tensor), arguments)
     by_tensor: dict[int, Any] = {}  # one stand-in for a tensor that is given twice
-    for i, each in enumerate(given):
-        if id(each) not in by_tensor:
-            by_tensor[id(each)] = _stand_in(each, tensor, (shapes or {}).get(i))
-    stand_ins = [by_tensor[id(each)] for each in given]
+    for i, argument in enumerate(arguments):
+        if id(argument) not in by_tensor:
+            by_tensor[id(argument)] = _stand_in(argument, tensor, (shapes or {}).get(i))
+    stand_ins = [by_tensor[id(argument)] for argument in arguments]
 
     def call(tensors: Sequence[Any]) -> Any:
         call_args, call_kwargs = tree.unflatten(structure, iter(tensors))
@@ -72,33 +72,33 @@ def record_call(
         name = getattr(function, "__qualname__", type(function).__name__)
         nodes = len(recording.trace.nodes)
         log.write("trace", f"recorded {name}: {nodes} nodes", time.perf_counter() - start)
-    _require_apart(given, recording)
-    return Call(given, recording, dependencies)
+    _require_apart(arguments, recording)
+    return Call(arguments, recording, dependencies)
 
 
-def _stand_in(given: Any, tensor: Any, shape: tuple[int, ...] | None) -> Any:
+def _stand_in(argument: Any, tensor: Any, shape: tuple[int, ...] | None) -> Any:
     """A tensor without data in the place of an argument; gradients collect in it if they would there."""
     with outside():
-        present = given.current()
+        present = argument.current()
     type = present.type if shape is None else TensorType(present.type.dtype, shape)
     value = Value(type, present.device)
     value.source = present.made_at
-    made: Any = tensor(value)
-    if given.requires_grad:
-        made._leaf = value.origin = Origin()
-        made._leaf.collected = given.grad
-    return made
+    stand_in: Any = tensor(value)
+    if argument.requires_grad:
+        stand_in._leaf = value.origin = Origin()
+        stand_in._leaf.collected = argument.grad
+    return stand_in
 
 
-def _require_apart(given: Sequence[Any], recording: Recording) -> None:
+def _require_apart(arguments: Sequence[Any], recording: Recording) -> None:
     """Refuse writes that tensors other than the written argument would have to see."""
     what = recording.recorder.policy.what
     changed = recording.argument_writes
-    if changed and shares_memory(given):
+    if changed and shares_memory(arguments):
         raise TraceError(
             "the function writes to an argument that shares memory with another", help="clone() one of them"
         ).located(what, capture())
-    memory = {id(each.memory) for each in given}
+    memory = {id(argument.memory) for argument in arguments}
     inside = [read for read in recording.recorder.reads.values() if id(read.memory) in memory]
     if any(id(root) in memory for root in recording.recorder.before) or (changed and inside):
         raise TraceError(
@@ -110,4 +110,4 @@ def _require_apart(given: Sequence[Any], recording: Recording) -> None:
 def shares_memory(tensors: Sequence[Any]) -> bool:
     """Whether two of these tensors, not being the same, lie in one storage."""
     distinct = {id(tensor): tensor for tensor in tensors if tensor._alias is not None}
-    return len({id(each._alias.storage) for each in distinct.values()}) < len(distinct)
+    return len({id(view._alias.storage) for view in distinct.values()}) < len(distinct)

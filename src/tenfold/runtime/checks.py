@@ -76,10 +76,10 @@ class Loaded:
         """The error of the first check that failed; its number, counted from 1, is the verdict."""
         if not self.checks:
             return None
-        found = xla.number(results[-1], VERDICT, self.device)
-        if not found:
+        verdict = xla.number(results[-1], VERDICT, self.device)
+        if not verdict:
             return None
-        failed = self.checks[found - 1]
+        failed = self.checks[verdict - 1]
         error = failed.error(failed.message)
         return error.located("", failed.source, []) if isinstance(error, TenfoldError) else error
 
@@ -138,9 +138,9 @@ def _without_checks(function: Function) -> Function:
 def _branching(function: Function, checks: Sequence[Check], donated: Donations) -> Function:
     """The program that does nothing where a check fails: as its last result it gives the verdict."""
     (verdict,) = _without_checks(Function(function.params, [_verdict(checks)])).results
-    given = {result: place for place, result in donated}
+    donor_of = {result: place for place, result in donated}
     unchanged = [
-        function.params[given[i]] if i in given else flat.full(result.shape, 0, result.dtype)
+        function.params[donor_of[i]] if i in donor_of else flat.full(result.shape, 0, result.dtype)
         for i, result in enumerate(function.results)
     ]
     # In this order: of two branches, XLA copies what the first one writes over.

@@ -67,9 +67,9 @@ def compiled(
             except (AttributeError, TypeError, RuntimeError):
                 pass  # not so many, not all tensors, or data not there yet
         if programs.recent and not kwargs:
-            found = programs.as_before(args)
-            if found is not OTHER:
-                return found
+            answer = programs.as_before(args)
+            if answer is not OTHER:
+                return answer
         return programs.general(args, kwargs)
 
     call.programs = programs  # type: ignore[attr-defined]
@@ -85,7 +85,7 @@ def _reader_of(count: int) -> Callable[..., Callable[..., list[Any] | None]]:
     of another type, a view, or asks for gradients. It is written out for its count, since a loop over the
     arguments would take a twentieth of a call."""
     names = range(count)
-    given = ", ".join([f"tensor{i}" for i in names])
+    arguments = ", ".join([f"tensor{i}" for i in names])
     asks = [
         f"  value{i} = tensor{i}._value\n"
         f"  if value{i}.type is not type{i} or value{i}.origin is not None or tensor{i}._alias is not None"
@@ -95,7 +95,7 @@ def _reader_of(count: int) -> Callable[..., Callable[..., list[Any] | None]]:
     ]
     code = (
         f"def reader({', '.join([f'type{i}, kind{i}' for i in names])}):\n"
-        f" def buffers_of({given}):\n"
+        f" def buffers_of({arguments}):\n"
         f"{''.join(asks)}"
         f"  return [{', '.join([f'value{i}.buffer' for i in names])}]\n"
         " return buffers_of\n"
@@ -196,23 +196,23 @@ class Programs:
                 return OTHER
             key += (value.type, value.device)
             del value  # what refers to it besides its tensor keeps it from being written in place
-        found = self.recent.get(tuple(key))
-        if found is None or found[1] != _settings():
+        latest = self.recent.get(tuple(key))
+        if latest is None or latest[1] != _settings():
             return OTHER
-        return found[0].run(args, self._tensor)
+        return latest[0].run(args, self._tensor)
 
     def general(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         tensor = self._tensor
-        given: list[Any] = []
-        structure = tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), given)
-        if context.modes or any(_overrides(each.__class__, tensor) for each in given):
+        tensors: list[Any] = []
+        structure = tree.flatten((args, kwargs), lambda leaf: isinstance(leaf, tensor), tensors)
+        if context.modes or any(_overrides(argument.__class__, tensor) for argument in tensors):
             return self.function(*args, **kwargs)  # what its ops do is for others to say, at each call
-        current = [each.current() for each in given]
-        types = tuple([(each.type, each.device) for each in current])
-        same = tuple([[id(other) for other in given].index(id(each)) for each in given])
-        asks = tuple([each.origin is not None for each in current]) if context.grad_enabled else None
+        current = [argument.current() for argument in tensors]
+        types = tuple([(value.type, value.device) for value in current])
+        same = tuple([[id(other) for other in tensors].index(id(argument)) for argument in tensors])
+        asks = tuple([value.origin is not None for value in current]) if context.grad_enabled else None
         del current  # what refers to a value besides its tensor keeps it from being written in place
-        key = Signature(structure, types, same, shares_memory(given), asks, _settings())
+        key = Signature(structure, types, same, shares_memory(tensors), asks, _settings())
         try:
             variants = self._recorded.get(key)
         except TypeError:
@@ -222,7 +222,7 @@ class Programs:
             ).located("compile", capture()) from None
         variants = [] if variants is None else variants
         for i, recorded in enumerate(variants):
-            result = recorded.run(given, tensor)
+            result = recorded.run(tensors, tensor)
             if result is not OTHER:
                 if i:
                     variants.insert(0, variants.pop(i))
@@ -231,7 +231,7 @@ class Programs:
             if key in self.unrecorded:
                 return self.function(*args, **kwargs)
             try:
-                recorded, result = self._anew(key, args, kwargs, variants, given)
+                recorded, result = self._anew(key, args, kwargs, variants, tensors)
             except (ValueNeeded, UnknownSizes) as error:
                 self.room.restore()
                 if self.whole:
@@ -244,8 +244,8 @@ class Programs:
             self.room.keep()
             self._recorded[key] = variants
             if len(self._recorded) > MAX_SIGNATURES:
-                for each in list(self._recorded)[: MAX_SIGNATURES // 2]:
-                    del self._recorded[each]
+                for signature in list(self._recorded)[: MAX_SIGNATURES // 2]:
+                    del self._recorded[signature]
         self._shorten(recorded, args, kwargs)
         return result
 
@@ -268,44 +268,45 @@ class Programs:
         args: tuple,
         kwargs: dict[str, Any],
         variants: list[Specialization],
-        given: list[Any],
+        tensors: list[Any],
     ) -> tuple[Specialization, Any]:
         """A program for a call that none of the variants fits, and what it gives: one for open sizes if it
         can be one."""
         recorder: Recorder | None = None
         if all(isinstance(variant, OpenSpecialization) for variant in variants):
-            found, result, recorder = self._run_open(key, args, kwargs, given)
-            if found is not None and result is not OTHER:
-                variants[:] = [found, *[variant for variant in variants if variant is not found]][
-                    :MAX_VARIANTS
-                ]
-                return found, result
+            open_variant, result, recorder = self._run_open(key, args, kwargs, tensors)
+            if open_variant is not None and result is not OTHER:
+                variants[:] = [
+                    open_variant,
+                    *[variant for variant in variants if variant is not open_variant],
+                ][:MAX_VARIANTS]
+                return open_variant, result
         if variants:
-            self.recompiled = variants[0].broken(given)
+            self.recompiled = variants[0].broken(tensors)
         elif self._recorded:
             self.recompiled = next(reversed(self._recorded)).difference(key)
-        return self._record_until_it_fits(args, kwargs, variants, given, recorder)
+        return self._record_until_it_fits(args, kwargs, variants, tensors, recorder)
 
     def _run_open(
-        self, key: Signature, args: tuple, kwargs: dict[str, Any], given: list[Any]
+        self, key: Signature, args: tuple, kwargs: dict[str, Any], tensors: list[Any]
     ) -> tuple[OpenSpecialization | None, Any, Recorder | None]:
         """A program for open sizes, and what it gives for a call; OTHER if there is none and can be none.
         With what recorded the call, if it was."""
-        call = None if self._open is None else self._open.find(key.loose, given)
+        call = None if self._open is None else self._open.find(key.loose, tensors)
         if call is None:
             return None, OTHER, None
         recorder = Recorder(self.function, args, kwargs, self._tensor, self.room)
         for program in call.programs:
             if program.admits(call.shapes) and program.holds(call.shapes, recorder):
-                result = program.run(given, self._tensor)
+                result = program.run(tensors, self._tensor)
                 if result is not OTHER:
                     return program, result, None
-        made = None if call.refused else call.record(recorder)
-        if made is None:
+        recorded = None if call.refused else call.record(recorder)
+        if recorded is None:
             return None, OTHER, recorder
         if self._recorded:
             self.recompiled = next(reversed(self._recorded)).difference(key)
-        return made, made.run(given, self._tensor), None
+        return recorded, recorded.run(tensors, self._tensor), None
 
     @property
     def count(self) -> int:
@@ -333,10 +334,10 @@ class Programs:
         owners = Owners(self.containers()) if owners is None else owners
         for signature, variants in self._recorded.items():
             tensors = ", ".join(str(type) for type, _ in signature.types) or "no tensors"
-            for each in [variant for variant in variants if not variant.of_open_arguments]:
+            for closed in [variant for variant in variants if not variant.of_open_arguments]:
                 lines += [
                     f"for {tensors}:",
-                    *[f"    {guard}" for guard in each.described(owners) or ["no guards"]],
+                    *[f"    {guard}" for guard in closed.described(owners) or ["no guards"]],
                 ]
         for reason in dict.fromkeys(self.unrecorded.values()):
             lines += ["runs as it is written because", f"    {reason}"]
@@ -361,12 +362,12 @@ class Programs:
         args: tuple,
         kwargs: dict[str, Any],
         variants: list[Specialization],
-        given: list[Any],
+        tensors: list[Any],
         recorder: Recorder | None,
     ) -> tuple[Specialization, Any]:
         for i in range(MAX_VARIANTS):
             recorded = self._record(args, kwargs, variants, None if i else recorder)
-            result = recorded.run(given, self._tensor)
+            result = recorded.run(tensors, self._tensor)
             if result is not OTHER:
                 return recorded, result
         raise TraceError(
@@ -382,7 +383,7 @@ class Programs:
         else:
             recorded = specialized(recorder, recorder.own)
         numbers: list[Any] = []
-        tree.flatten((args, kwargs), lambda each: type(each) in (int, float), numbers)
+        tree.flatten((args, kwargs), lambda leaf: type(leaf) in (int, float), numbers)
         recorded.for_numbers = bool(numbers)
         recorded.steady = self.steady
         variants.insert(0, recorded)
@@ -448,6 +449,6 @@ def set_exact(what: str, wanted: bool) -> None:
 
 def _forget_programs(platform: str) -> None:
     executables.forget(platform)
-    for each in list(_everyone):
-        each.short = None
-        each.recent.clear()
+    for function in list(_everyone):
+        function.short = None
+        function.recent.clear()

@@ -54,17 +54,17 @@ class Limit(NamedTuple):
 def limits(plans: Sequence[Plan], ranges: Mapping[Open, Range]) -> list[Limit]:
     """The limits of the sizes that depend on data."""
     several = [plan.counts for plan in plans]
-    if any([one.what for one in each] != [one.what for one in several[0]] for each in several):
+    if any([one.what for one in limits] != [one.what for one in several[0]] for limits in several):
         raise UnsupportedError("the function has other results whose size depends on data at other sizes")
-    symbols = [Open([one.size for one in each]) for each in zip(*several)]
+    symbols = [Open([one.size for one in limits]) for limits in zip(*several)]
     if len({*symbols, *ranges}) < len(symbols) + len(ranges):
         raise UnsupportedError("two sizes cannot be told apart in so small a range")
-    found = []
+    merged = []
     for symbol, counts in zip(symbols, zip(*several)):
         first, bounds = counts[0], [one.bound for one in counts]
         most = Sizes(dict(ranges), ()).most(plain(bounds)) if first.bounded else max(bounds)
-        found.append(Limit(symbol, first.what, max(most, 1), first.bounded))
-    return found
+        merged.append(Limit(symbol, first.what, max(most, 1), first.bounded))
+    return merged
 
 
 class Room(dict[int, int]):
@@ -95,7 +95,7 @@ class Proved:
         self, proof: Proof, plan: Plan, open: OpenDims, shapes: Sequence[Sequence[int]], one_by_one: bool
     ):
         self.proof, self.plan, self.open, self.shapes = proof, plan, open, shapes
-        self.recorded = [(min(each.values), max(each.values)) for each in proof.counted]
+        self.recorded = [(min(count.values), max(count.values)) for count in proof.counted]
         self.attempts = 0 if one_by_one or len(self.recorded) > SEVERAL else ATTEMPTS
         self.known: dict[tuple[tuple[int, ...], tuple[int, ...]], bool] = {}
         self.ranges: list[list[Range]] = []
@@ -103,7 +103,7 @@ class Proved:
     def includes(self, sizes: Sequence[int], counts: Sequence[int]) -> bool | None:
         """Whether the program serves so many elements; None if that is not known."""
         known = self.known.get((tuple(sizes), tuple(counts)))
-        if known is None and any(self._spans(each, counts) for each in self.ranges):
+        if known is None and any(self._spans(known_range, counts) for known_range in self.ranges):
             return True
         return known
 
@@ -123,7 +123,7 @@ class Proved:
         """Prove as wide a range as can be from the recorded numbers to these: down to half of them, to the
         least that came, or to these themselves."""
         several = [self.recorded, *self.ranges, [(count, count) for count in counts]]
-        met = [(min(lows), max(highs)) for lows, highs in (zip(*each) for each in zip(*several))]
+        met = [(min(lows), max(highs)) for lows, highs in (zip(*column) for column in zip(*several))]
         wide = [
             (max(FEW + 1, low // 2), max(high, most)) for (low, high), most in zip(met, self.proof.bounds)
         ]

@@ -47,10 +47,10 @@ def _chain(node: Node) -> list[int]:
     called = []
     for _ in range(SHORT // 2):
         called.append(node.callee.id)
-        waiting = [each.node for each in node.inputs if each.node is not None]
+        waiting = [operand.node for operand in node.inputs if operand.node is not None]
         if not waiting:
             break
-        node = max(waiting, key=lambda each: each.depth)
+        node = max(waiting, key=lambda candidate: candidate.depth)
     return called
 
 

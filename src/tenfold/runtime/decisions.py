@@ -31,27 +31,31 @@ MOST = 1 << 20  # combinations of sizes that are looked at
 def holds_throughout(asked: Sequence[Sequence[Asked]], ranges: Mapping[Open, Range]) -> bool:
     """Whether everything that was asked in each recording is answered alike at all sizes of the ranges."""
     first = asked[0]
-    if any([each.what for each in other] != [each.what for each in first] for other in asked[1:]):
+    if any(
+        [question.what for question in other] != [question.what for question in first] for other in asked[1:]
+    ):
         return False
     if math.prod(high - low + 1 for low, high in ranges.values()) > MOST:
-        return all(_numbers_are_alike(each) for each in zip(*asked))
+        return all(_numbers_are_alike(questions) for questions in zip(*asked))
     axes = np.meshgrid(*[np.arange(low, high + 1) for low, high in ranges.values()], indexing="ij")
     everywhere = dict(zip(ranges, axes))
     formulas = Formulas(ranges)
-    return all(_numbers_are_alike(each) or _holds(each, formulas, everywhere) for each in zip(*asked))
+    return all(
+        _numbers_are_alike(questions) or _holds(questions, formulas, everywhere) for questions in zip(*asked)
+    )
 
 
 def _numbers_are_alike(asked: Sequence[Asked]) -> bool:
-    return all(each == asked[0] for each in asked)
+    return all(question == asked[0] for question in asked)
 
 
 def _holds(asked: Sequence[Asked], formulas: Formulas, everywhere: Mapping[Open, Any]) -> bool:
     """Whether a comparison comes out the same at all sizes."""
     compare = COMPARISONS.get(asked[0].what)
-    if compare is None or len({each.answer for each in asked}) > 1:
+    if compare is None or len({question.answer for question in asked}) > 1:
         return False
     sides = []
-    for numbers in ([each.number for each in asked], [each.other for each in asked]):
+    for numbers in ([question.number for question in asked], [question.other for question in asked]):
         if all(number == numbers[0] for number in numbers):
             sides.append(numbers[0])
             continue
@@ -69,41 +73,44 @@ class Proof:
         self,
         functions: Sequence[Function],
         ranges: Mapping[Open, Range],
-        made: Opened,
+        program: Opened,
         counted: Sequence[Counted] = (),
     ):
         self.functions = functions
         self.ranges = ranges
-        self.bounds = [each.bound for each in counted]
-        self.counted = [each.symbol for each in counted]
-        self.text = self._text(made, list(ranges), self.counted)
-        self.known = dict.fromkeys(zip(*[each.values for each in ranges]), True)
+        self.bounds = [count.bound for count in counted]
+        self.counted = [count.symbol for count in counted]
+        self.text = self._text(program, list(ranges), self.counted)
+        self.known = dict.fromkeys(zip(*[symbol.values for symbol in ranges]), True)
 
     def holds(self, sizes: Sequence[int], function: Function) -> bool:
         """Whether it is, given the function as it was recorded at these sizes: those of arguments, then those
         that depend on data."""
         symbols = [
-            Open([*each.values, size])
-            for each, size in zip([*self.ranges, *self.counted], sizes, strict=True)
+            Open([*symbol.values, size])
+            for symbol, size in zip([*self.ranges, *self.counted], sizes, strict=True)
         ]
-        given, counted = symbols[: len(self.ranges)], symbols[len(self.ranges) :]
+        own, counted = symbols[: len(self.ranges)], symbols[len(self.ranges) :]
         try:
             with uncollected():
                 merged = merged_functions([*self.functions, function], lambda k: "other sizes")
-                made = opened(
-                    merged, dict(zip(given, self.ranges.values())), list(map(Counted, counted, self.bounds))
+                again = opened(
+                    merged, dict(zip(own, self.ranges.values())), list(map(Counted, counted, self.bounds))
                 )
-                return self._text(made, given, counted) == self.text
+                return self._text(again, own, counted) == self.text
         except (TenfoldError, Different):
             return False
 
-    def _text(self, made: Opened, given: Sequence[Open], counted: Sequence[Open]) -> str:
+    def _text(self, program: Opened, own: Sequence[Open], counted: Sequence[Open]) -> str:
         """The program, and how the sizes of its results follow from the symbols."""
-        names = {each: f"size {i}" for i, each in enumerate([*given, *counted])}
+        names = {symbol: f"size {i}" for i, symbol in enumerate([*own, *counted])}
         bounds = [(0, bound) for bound in self.bounds]
         sizes = Sizes(dict(zip(names, [*self.ranges.values(), *bounds])), ())
         shapes = [
-            [sizes.formula(each).text(names) if isinstance(each, Open) else str(each) for each in shape]
-            for shape in made.shapes
+            [
+                sizes.formula(extent).text(names) if isinstance(extent, Open) else str(extent)
+                for extent in shape
+            ]
+            for shape in program.shapes
         ]
-        return f"{print_flat(made.function, 'cpu')}\n{shapes}"
+        return f"{print_flat(program.function, 'cpu')}\n{shapes}"

@@ -50,8 +50,8 @@ class Dependencies:
     def guard(self, container: Any, key: Any, contents: bool = False) -> None:
         """Something else under this key needs another program; with `contents`, so does the same list or
         dict with something else in it. Attributes are what `__dict__` contains."""
-        found = contents_of(container[key]) if contents else container[key]
-        self._guards.setdefault((id(container), key), (container, key, found))
+        value = contents_of(container[key]) if contents else container[key]
+        self._guards.setdefault((id(container), key), (container, key, value))
 
     def watch(self, container: Any, apart: Collection[Any] = (), of_object: bool = False) -> None:
         """Names of this container, those `apart` excepted, may be bound to other tensors."""
@@ -61,11 +61,11 @@ class Dependencies:
         """Let all names be bound to what they were bound to before the function was recorded."""
         self._bindings.put_back()
 
-    def found(self, given: Sequence[Any], recording: Recording) -> Found:
+    def found(self, arguments: Sequence[Any], recording: Recording) -> Found:
         """What to compare and look up at each call of the recorded function."""
         recorder, changes = recording.recorder, self._changes
         places, tensors, same = self._bindings.places(
-            changes, recorder.before, given, recorder.reads.values()
+            changes, recorder.before, arguments, recorder.reads.values()
         )
         looked_up = keys_of(places)
         # Not what the function changed itself while it was recorded, and for good.
@@ -79,17 +79,17 @@ class Dependencies:
         among the arguments; notice what it binds there."""
         tensor = self._tensor
         objects: list[Any] = []
-        tree.flatten(self._arguments, lambda each: _guards_itself(each) or _stays_itself(each), objects)
-        for each in objects:
-            if _guards_itself(each):
-                each._guard()
+        tree.flatten(self._arguments, lambda leaf: _guards_itself(leaf) or _stays_itself(leaf), objects)
+        for instance in objects:
+            if _guards_itself(instance):
+                instance._guard()
         reach = Reach(self._function, objects, tensor)
-        for each in reach.objects:
-            if not _guards_itself(each):
-                self.watch(vars(each), of_object=True)
+        for instance in reach.objects:
+            if not _guards_itself(instance):
+                self.watch(vars(instance), of_object=True)
         if _guards_itself(reach.owner):
             reach.owner._guard()
-        apart = {id(vars(each)) for each in reach.objects if _guards_itself(each)}
+        apart = {id(vars(instance)) for instance in reach.objects if _guards_itself(instance)}
         for container, names in reach.containers():
             if id(container) not in apart:
                 self._bindings.watch(container, names)

@@ -80,7 +80,7 @@ class Exact:
     def __init__(self, recorder: Recorder):
         self.function, args, kwargs, self.tensor = recorder.call
         self.given = len(recorder.given)
-        self.structure = tree.flatten((args, kwargs), lambda each: isinstance(each, self.tensor), [])
+        self.structure = tree.flatten((args, kwargs), lambda leaf: isinstance(leaf, self.tensor), [])
         self.programs = Bounded(KEPT)
 
     def recorder(self, arguments: Sequence[Any], room: dict[int, int]) -> Recorder:
@@ -89,27 +89,27 @@ class Exact:
         return Recorder(self.function, args, kwargs, self.tensor, room)
 
     def run(
-        self, recorder: Recorder, found: Elsewhere, arguments: Sequence[Any], wrap: Wrap
+        self, recorder: Recorder, elsewhere: Elsewhere, arguments: Sequence[Any], wrap: Wrap
     ) -> tuple[Any, Elsewhere]:
         """What the function gives with so many elements, or as many as there are found to be, and how many
         that was; OTHER if the function must be recorded anew."""
-        shapes = tuple([tuple(each.shape) for each in recorder.given])
+        shapes = tuple([tuple(argument.shape) for argument in recorder.given])
         for _ in range(ATTEMPTS):
-            made = functools.partial(_made, recorder, shapes, found)
-            result = self.programs.get((shapes, found), made).run(arguments, wrap)
+            make = functools.partial(_made, recorder, shapes, elsewhere)
+            result = self.programs.get((shapes, elsewhere), make).run(arguments, wrap)
             if type(result) is not Elsewhere:
-                return result, found
-            found = result
-        return OTHER, found
+                return result, elsewhere
+            elsewhere = result
+        return OTHER, elsewhere
 
 
-def _made(recorder: Recorder, shapes: Sequence[Sequence[int]], found: Elsewhere) -> ExactSpecialization:
-    if max(found.counts[: found.sure]) >= LIMIT:
-        raise UnsupportedError(f"a size that depends on data is {max(found.counts)}, which is too large")
+def _made(recorder: Recorder, shapes: Sequence[Sequence[int]], elsewhere: Elsewhere) -> ExactSpecialization:
+    if max(elsewhere.counts[: elsewhere.sure]) >= LIMIT:
+        raise UnsupportedError(f"a size that depends on data is {max(elsewhere.counts)}, which is too large")
     try:
-        plan = recorder.at(shapes, counts=found.counts)
+        plan = recorder.at(shapes, counts=elsewhere.counts)
     except Exception:  # whatever the user's function raises there
-        if found.sure >= len(found.counts):
+        if elsewhere.sure >= len(elsewhere.counts):
             raise
-        plan = recorder.at(shapes, counts=found.counts[: found.sure])
+        plan = recorder.at(shapes, counts=elsewhere.counts[: elsewhere.sure])
     return ExactSpecialization(plan)

@@ -72,8 +72,8 @@ def found(
         seen = (_recent(_variants, (device, key)) or 0) + 1
         _remember(_variants, (device, key), seen)
         if seen > MAX_VARIANTS:
-            made = late.open_numbers(program, device)
-            opened = (build(made.program, device), made.order)
+            rewritten = late.open_numbers(program, device)
+            opened = (build(rewritten.program, device), rewritten.order)
             _remember(_opened, (device, key), opened)
     if opened is not None:
         return opened[0], numbers, opened[1]
@@ -300,15 +300,15 @@ def _count_compile() -> None:
 
 def _recent(programs: dict[Any, Any], key: Any) -> Any:
     """What is remembered under a key, which thereby becomes the most recently used."""
-    found = programs.pop(key, None)
-    if found is not None:
-        programs[key] = found
-    return found
+    program = programs.pop(key, None)
+    if program is not None:
+        programs[key] = program
+    return program
 
 
-def _remember(programs: dict[Any, Any], key: Any, found: Any) -> None:
+def _remember(programs: dict[Any, Any], key: Any, program: Any) -> None:
     """Keep an executable, or a count of them, and let the least recently used go."""
-    programs[key] = found
+    programs[key] = program
     while len(programs) > MAX_EXECUTABLES:
         del programs[next(iter(programs))]
 

@@ -28,7 +28,7 @@ class Contents:
     def __init__(self, container: Any):
         self.objects: list[Any] = []
         known = PLAIN | CONTAINERS
-        self.structure = tree.flatten(container, lambda each: type(each) not in known, self.objects)
+        self.structure = tree.flatten(container, lambda leaf: type(leaf) not in known, self.objects)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Contents) or self.structure != other.structure:
@@ -45,19 +45,19 @@ def hold(guards: Sequence[Guard]) -> bool:
     """Whether there is in each container, under the key, what there was."""
     try:
         for container, key, value in guards:
-            found = container[key]
-            if found is not value and not _is_as_it_was(found, value):
+            current = container[key]
+            if current is not value and not _is_as_it_was(current, value):
                 return False
     except LookupError:
         return False
     return True
 
 
-def _is_as_it_was(found: Any, value: Any) -> bool:
+def _is_as_it_was(current: Any, value: Any) -> bool:
     """Whether another object is no other value: 2.0 is another than 2, and -0.0 than 0.0."""
     if type(value) is Contents:
-        return type(found) in CONTAINERS and Contents(found) == value
-    return type(value) in PLAIN and type(found) is type(value) and Contents(found) == Contents(value)
+        return type(current) in CONTAINERS and Contents(current) == value
+    return type(value) in PLAIN and type(current) is type(value) and Contents(current) == Contents(value)
 
 
 def broken(guards: Sequence[Guard]) -> Guard | None:
@@ -112,16 +112,16 @@ class Owners:
 
     def __init__(self, containers: Iterable[Any]):
         wrapped = [getattr(container, "names_of", container) for container in containers]
-        dicts = {id(each): each for each in wrapped if isinstance(each, dict) and not _is_module(each)}
+        dicts = {id(held): held for held in wrapped if isinstance(held, dict) and not _is_module(held)}
         self.of = _owners(dicts)
         self.around: dict[int, tuple[str, Any]] = {}
-        entries = {i: each for i, each in dicts.items() if i not in self.of}
+        entries = {i: entry for i, entry in dicts.items() if i not in self.of}
         outer = (
-            [each for each in gc.get_referrers(*entries.values()) if isinstance(each, dict)]
+            [referrer for referrer in gc.get_referrers(*entries.values()) if isinstance(referrer, dict)]
             if entries
             else []
         )
-        attributes = {id(each): each for each in outer if each is not entries}
+        attributes = {id(holder): holder for holder in outer if holder is not entries}
         for i, owner in _owners(attributes).items():
             for name, value in attributes[i].items():
                 if id(value) in entries:
@@ -130,12 +130,12 @@ class Owners:
 
 def _owners(dicts: dict[int, dict[Any, Any]]) -> dict[int, Any]:
     """The objects whose attributes these dictionaries are."""
-    found: dict[int, Any] = {}
+    referrers: dict[int, Any] = {}
     for referrer in gc.get_referrers(*dicts.values()) if dicts else ():
         attributes = getattr(referrer, "__dict__", None)
         if id(attributes) in dicts:
-            found.setdefault(id(attributes), referrer)
-    return found
+            referrers.setdefault(id(attributes), referrer)
+    return referrers
 
 
 def _is_module(container: dict[Any, Any]) -> bool:

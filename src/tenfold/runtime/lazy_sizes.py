@@ -138,26 +138,26 @@ class OpenTrace:
         with uncollected():
             functions = [lower(at(recording), kind=OPEN) for recording in recordings]
             merged = merged_functions(functions, lambda k: f"sizes {', '.join(map(str, recordings[k]))}")
-            symbols = {Open(each): ends for each, ends in zip(zip(*recordings), self.ranges)}
+            symbols = {Open(observed): ends for observed, ends in zip(zip(*recordings), self.ranges)}
             if len(symbols) < len(own):
                 raise UnsupportedError("two sizes cannot be told apart in so small a range")
-            made = opened(merged, dict(symbols))
-        self.function = made.function
+            program = opened(merged, dict(symbols))
+        self.function = program.function
         self.symbols = list(symbols)
         sizes = Sizes(dict(symbols), self.function.params[len(self.function.params) - len(own) :])
         # For each result of open size, its extents.
         self.extents: dict[int, list[int | Formula]] = {
-            i: [sizes.formula(each) if isinstance(each, Open) else each for each in shape]
-            for i, shape in enumerate(made.shapes)
-            if any(isinstance(each, Open) for each in shape)
+            i: [sizes.formula(extent) if isinstance(extent, Open) else extent for extent in shape]
+            for i, shape in enumerate(program.shapes)
+            if any(isinstance(extent, Open) for extent in shape)
         }
         open_leaves = {
             i
             for i, value in enumerate(merged.params)
-            if any(isinstance(each, Open) for each in value.type.shape)
+            if any(isinstance(extent, Open) for extent in value.type.shape)
         }
         self.donated = tuple(
-            [each for each in donated if each[0] not in open_leaves and each[1] not in self.extents]
+            [pair for pair in donated if pair[0] not in open_leaves and pair[1] not in self.extents]
         )
         self.loaded = executables.build_function(self.function, template.device, self.donated, None)
         self.given = Bounded(64)  # sizes, as buffers on the device
@@ -188,7 +188,7 @@ class OpenTrace:
             shape = tuple([extent if isinstance(extent, int) else extent.at(at) for extent in extents])
             array = xla.fetch(results[i])
             if array.shape != shape:
-                results[i] = np.ascontiguousarray(array[tuple([slice(0, each) for each in shape])])
+                results[i] = np.ascontiguousarray(array[tuple([slice(0, extent) for extent in shape])])
         return results
 
 
@@ -209,7 +209,7 @@ class Family:
 
     def observe(self, numbers: Sequence[int]) -> None:
         latest = tuple(numbers)
-        self.observed = [*[each for each in self.observed if each != latest], latest][-OBSERVED:]
+        self.observed = [*[sizes for sizes in self.observed if sizes != latest], latest][-OBSERVED:]
 
     def find(self, numbers: Sequence[int]) -> tuple[OpenTrace, list[int]] | None:
         for program in self.programs:
@@ -226,7 +226,7 @@ class Family:
         own = pattern.sizes(observed[-1])
         assert own is not None
         reason: UnsupportedError | None = None
-        earlier = [pattern.sizes(each) for each in observed]
+        earlier = [pattern.sizes(values) for values in observed]
         grows = [all(a[i] < b[i] for a, b in pairwise(earlier)) for i in range(len(own))]  # type: ignore[index]
         for ranges in _attempts(own, grows):
             try:
@@ -246,7 +246,7 @@ class Family:
 
 def _attempts(own: Sequence[int], grows: Sequence[bool]) -> Iterator[list[Range]]:
     """The ranges to try. A size that grows will soon have left its own, so that it gets the next as well."""
-    ranges = [bucket(each) for each in own]
+    ranges = [bucket(size) for size in own]
     if any(grows):
         yield [
             (low, bucket(2 * size)[1]) if growing else (low, high)
@@ -254,7 +254,7 @@ def _attempts(own: Sequence[int], grows: Sequence[bool]) -> Iterator[list[Range]
         ]
     yield ranges
     if BOTTOM in ranges:  # some ops are others for each power of two
-        yield [bucket(each, smallest=2) for each in own]
+        yield [bucket(size, smallest=2) for size in own]
 
 
 _lock = forkable(threading.Lock())

@@ -52,7 +52,7 @@ def specialized(recorder: Recorder, plan: Plan) -> Specialization:
     open."""
     if not plan.counts:
         return Specialization(plan)
-    shapes = [tuple(each.shape) for each in recorder.given]
+    shapes = [tuple(argument.shape) for argument in recorder.given]
     try:
         return open_specialization(recorder, OpenDims({}, ()), shapes, steady=False)
     except UnsupportedError as error:
@@ -74,8 +74,12 @@ def _require_apart(recorder: Recorder, plan: Plan, shapes: Sequence[Sequence[int
     if max([count.bound for count in plan.counts]) >= LIMIT:
         raise UnsupportedError("there would have to be room for too many elements")
     written = [
-        [type for (kind, _), type in zip(each.targets, each.result_types) if kind in ("written", "gradient")]
-        for each in (plan, recorder.at(shapes))
+        [
+            type
+            for (kind, _), type in zip(recorded.targets, recorded.result_types)
+            if kind in ("written", "gradient")
+        ]
+        for recorded in (plan, recorder.at(shapes))
     ]
     if written[0] != written[1]:
         raise _state_of_open_size()
@@ -93,7 +97,7 @@ def open_specialization(
         own, possible(lambda sizes: recorder.at(open.shapes(shapes, sizes)), open.ranges, own)
     )
     own = open.sizes(shapes)
-    sizes = [own, own, *chosen(open.ranges, own, {each for shape in shapes for each in shape})]
+    sizes = [own, own, *chosen(open.ranges, own, {extent for shape in shapes for extent in shape})]
     sizes += [own] * (counting.RECORDINGS - len(sizes) if first.counts else 0)
     # Sizes that depend on data are others each time.
     turns = [turn if first.counts else 1 for turn in range(len(sizes))]
@@ -118,7 +122,7 @@ def open_specialization(
         recorder.plainly()  # what the function left behind is to come from the call as it is
     program = OpenProgram(plans, sizes, ranges, limits)
     proof = proved = None
-    watched = {Open(each.values[1:]): ends for each, ends in program.ranges.items()}
+    watched = {Open(symbol.values[1:]): ends for symbol, ends in program.ranges.items()}
     decides = not holds_throughout(asked, watched)
     if first.counts:
         if decides and open.dims:
@@ -138,7 +142,7 @@ class OpenProgram:
         self,
         plans: Sequence[Plan],
         sizes: Sequence[Sequence[int]],
-        given: Mapping[Open, Range],
+        symbols: Mapping[Open, Range],
         limits: Sequence[counting.Limit],
     ):
         self.functions = [executables.lowered(plan.trace, plan.device, OPEN) for plan in plans]
@@ -146,7 +150,7 @@ class OpenProgram:
             self.merged = merged_functions(
                 self.functions, lambda k: f"sizes {', '.join(map(str, sizes[k]))}" if sizes[k] else "others"
             )
-        self.given = given
+        self.given = symbols
         self.limits = list(limits)
         self.made: Opened
         self.sizes: Sizes
@@ -168,10 +172,10 @@ class OpenProgram:
         return self.made.function
 
 
-def _require_closed_state(plan: Plan, made: Opened) -> None:
+def _require_closed_state(plan: Plan, program: Opened) -> None:
     """Refuse results of open size that replace what stays as it is: state, and gradients."""
     for i, (kind, _) in enumerate(plan.targets):
-        if kind in ("written", "gradient") and any(isinstance(each, Open) for each in made.shapes[i]):
+        if kind in ("written", "gradient") and any(isinstance(extent, Open) for extent in program.shapes[i]):
             raise _state_of_open_size()
 
 
@@ -206,9 +210,9 @@ class OpenSpecialization(Specialization):
         self.symbols = list(program.ranges)
         # For each result of open size, its extents: numbers, or formulas over the symbols.
         self.extents: dict[int, list[int | Formula]] = {
-            i: [program.sizes.formula(each) if isinstance(each, Open) else each for each in shape]
+            i: [program.sizes.formula(extent) if isinstance(extent, Open) else extent for extent in shape]
             for i, shape in enumerate(program.made.shapes)
-            if any(isinstance(each, Open) for each in shape)
+            if any(isinstance(extent, Open) for extent in shape)
         }
         self.room = recorder.room
         self.counts = [i for i, (kind, _) in enumerate(plan.alone_targets) if kind == "count"]
@@ -292,10 +296,10 @@ class OpenSpecialization(Specialization):
         return [*buffers, *[self.given.get(size, functools.partial(put, size)) for size in sizes]]
 
     def _sizes(self, arguments: Sequence[Any]) -> list[int]:
-        found = [0] * len(self.open.ranges)
+        sizes = [0] * len(self.open.ranges)
         for (tensor, axis), symbol in self.open.dims.items():
-            found[symbol] = arguments[tensor].shape[axis]
-        return found
+            sizes[symbol] = arguments[tensor].shape[axis]
+        return sizes
 
     def _padded(self, value: Value, shape: tuple[int, ...]) -> Any:
         return evaluate.padded(value, shape, self.plan.device)
@@ -320,7 +324,7 @@ class OpenSpecialization(Specialization):
     def outgrown(self) -> bool:
         """Whether there were more elements than it has room for."""
         limits = enumerate(self.open_program.limits)
-        return any(not each.bounded and self.room.get(i, 0) > each.bound for i, each in limits)
+        return any(not limit.bounded and self.room.get(i, 0) > limit.bound for i, limit in limits)
 
     def _elsewhere(self, computed: Sequence[Any], arguments: Sequence[Any]) -> Any:
         if self.proved is None:

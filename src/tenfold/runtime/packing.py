@@ -172,11 +172,11 @@ def collect(
 ) -> None:
     """Let the leaf's gradient be this one. The tensor that it was last is used again, if nobody else holds
     it."""
-    found = leaf.collected
-    if found is not None and found._alias is None and found.__class__ is wrap:
-        value = found._value
+    gradient = leaf.collected
+    if gradient is not None and gradient._alias is None and gradient.__class__ is wrap:
+        value = gradient._value
         # Only the leaf owns the tensor, and only the tensor its value.
-        unshared = count(found) <= NAMED + 1 and count(value) <= NAMED + 1
+        unshared = count(gradient) <= NAMED + 1 and count(value) <= NAMED + 1
         settled = value.node is None and value.origin is None
         if unshared and settled and value.type is type and value.device is device:
             value.buffer, value.index = buffer, index
@@ -230,8 +230,8 @@ class Packing:
         every state to its successor. `function` is the program as it is then."""
         alone = [
             (
-                place - sum([each < place for each in self.taken]),
-                result - sum([each < result for each in self.results]),
+                place - sum([earlier < place for earlier in self.taken]),
+                result - sum([earlier < result for earlier in self.results]),
             )
             for place, result in donated
         ]
@@ -256,15 +256,15 @@ def pack(
     further = [other for other in others if results[other].dtype is DTYPE]
     if len(pairs) + len(further) <= FEW:
         return None
-    if max([each.numel * each.dtype.itemsize for each in (*params, *results)]) > INLINE:
+    if max([type.numel * type.dtype.itemsize for type in (*params, *results)]) > INLINE:
         return None
     states = [
-        State(each, [results[result] for _, result in each])
-        for each in _filled(pairs, [results[result] for _, result in pairs])
+        State(chunk, [results[result] for _, result in chunk])
+        for chunk in _filled(pairs, [results[result] for _, result in pairs])
     ]
     outcomes = [
-        Outcome(each, [results[result] for result in each])
-        for each in _filled(further, [results[result] for result in further])
+        Outcome(chunk, [results[result] for result in chunk])
+        for chunk in _filled(further, [results[result] for result in further])
     ]
     return Packing(states, outcomes)
 

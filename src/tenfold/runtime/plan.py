@@ -96,8 +96,8 @@ class Plan:
     """Where inputs come from and results belong. It is made of a recording on the tensors `given`, and of
     what was `found` out about its dependencies."""
 
-    def __init__(self, given: Sequence[Any], recording: Recording, found: Found):
-        self.found = found
+    def __init__(self, arguments: Sequence[Any], recording: Recording, dependencies: Found):
+        self.found = dependencies
         self.trace = recording.trace
         self.device = recording.trace.device
         self.structure = recording.structure
@@ -105,7 +105,7 @@ class Plan:
         self.argument_writes = recording.argument_writes
         self.gradients = recording.gradients
         self.counts = recording.counts
-        self._connect(given, recording)
+        self._connect(arguments, recording)
         # State would be held as it was when it was recorded, beside what it has become.
         self.trace.release([place for place, _ in self.replaced])
         self.types = [leaf.type for leaf in self.trace.leaves]
@@ -122,13 +122,16 @@ class Plan:
         self.packing = None if apart else self._packing()
         self._part_packed()
 
-    def _connect(self, given: Sequence[Any], recording: Recording) -> None:
+    def _connect(self, tensors: Sequence[Any], recording: Recording) -> None:
         """Where each input comes from, what replaces it, and what gradients do."""
         arguments: dict[int, int] = {}  # of tensors that are looked up, their places as arguments
-        for i, tensor in enumerate(self.found.tensors, len(given)):
+        for i, tensor in enumerate(self.found.tensors, len(tensors)):
             arguments.setdefault(id(tensor), i)
             arguments.setdefault(id(memory_of(tensor)), i)
-        inputs = [each if type(each) is int else arguments.get(id(each), each) for each in recording.inputs]
+        inputs = [
+            source if type(source) is int else arguments.get(id(source), source)
+            for source in recording.inputs
+        ]
         origins, count = recording.origins, len(recording.returned)
         followed = [origin for origin in origins[:count] if origin is not None and not is_spent(origin)]
         _refuse_python(followed)
@@ -147,7 +150,7 @@ class Plan:
             (leaves[before[root]], count + i) for i, root in enumerate(self.writes) if before[root] in leaves
         ]
         first = count + len(self.writes)
-        taken = {each: i for i, each in enumerate(inputs) if type(each) is int}
+        taken = {source: i for i, source in enumerate(inputs) if type(source) is int}
         self.replaced += [
             (taken[argument], first + i)
             for i, argument in enumerate(self.argument_writes)
@@ -156,9 +159,9 @@ class Plan:
         if not followed:
             self.replaced += _cleared_gradients(recording, inputs)
         # Places of arguments, memory, tensors without memory of their own, values.
-        self.inputs = [memory_of(each) for each in inputs]
+        self.inputs = [memory_of(source) for source in inputs]
         # Of inputs that are memory, the tensor in front.
-        self.fronts = {i: each for i, each in enumerate(inputs) if each is not self.inputs[i]}
+        self.fronts = {i: source for i, source in enumerate(inputs) if source is not self.inputs[i]}
         # For each returned tensor: an argument, one from outside, one returned before, or None for a new one.
         self.returned = _returned(recording, arguments)
 
@@ -182,11 +185,11 @@ class Plan:
             for place, result in self.donated
         ]
         self.kept = self._kept(places, results)
-        moved = {each.result for each in self.kept}
+        moved = {kept.result for kept in self.kept}
         rest = [
             (i, self.alone_types[i], target) for i, target in enumerate(self.alone_targets) if i not in moved
         ]
-        self.moved = [each for each in rest if each[2][0] != "gradient"]
+        self.moved = [target for target in rest if target[2][0] != "gradient"]
         self.collected = [(i, type, target[1]) for i, type, target in rest if target[0] == "gradient"]
         for state in self.packing.states if self.packing else ():
             roots = [(self.inputs[place], self.fronts.get(place)) for place in state.places]
@@ -205,7 +208,7 @@ class Plan:
     @property
     def plain(self) -> bool:
         """Whether a call is no more than its arguments in, one tensor out."""
-        in_order = all(type(each) is int and each == i for i, each in enumerate(self.inputs))
+        in_order = all(type(source) is int and source == i for i, source in enumerate(self.inputs))
         new = self.structure is tree.LEAF and self.returned == [None]
         depends = self.found.guards or self.found.places or self.gradients.expected or self.spent
         return in_order and new and self.stateless and not depends
@@ -261,10 +264,10 @@ class Plan:
 def _cleared_gradients(recording: Recording, inputs: list[Any]) -> list[tuple[int, int]]:
     """Gradients that the function clears and makes anew lend their memory: further inputs, each with the
     result that replaces it."""
-    trace, made = recording.trace, recording.gradients.made
+    trace, owners = recording.trace, recording.gradients.made
     replaced = []
-    first = len(trace.outputs) - len(made) - len(recording.counts)
-    for i, owner in enumerate(made, first):
+    first = len(trace.outputs) - len(owners) - len(recording.counts)
+    for i, owner in enumerate(owners, first):
         type = trace.type_of(*trace.outputs[i])
         if owner in recording.recorder.cleared and evaluate.donatable(type, type):
             sharding = _sharding_of_leaf(owner)
@@ -285,16 +288,16 @@ def _sharding_of_leaf(owner: Any) -> Sharding | None:
 def _returned(recording: Recording, arguments: dict[int, int]) -> list[int | Holder | Again | None]:
     recorder = recording.recorder
     known: dict[int, int | Holder] = {
-        id(each): each for each in (*recorder.reads.values(), *recorder.written)
+        id(tensor): tensor for tensor in (*recorder.reads.values(), *recorder.written)
     }
     known.update(recording.places)
     known.update(arguments)
     first: dict[int, int] = {}
     returned: list[int | Holder | Again | None] = []
-    for i, each in enumerate(recording.returned):
-        earlier = first.setdefault(id(each), i)
-        found = known.get(id(each))
-        returned.append(Again(earlier) if found is None and earlier < i else found)
+    for i, tensor in enumerate(recording.returned):
+        earlier = first.setdefault(id(tensor), i)
+        place = known.get(id(tensor))
+        returned.append(Again(earlier) if place is None and earlier < i else place)
     return returned
 
 
@@ -312,7 +315,7 @@ def _refuse_python(followed: list[Origin]) -> None:
             ).located("compile", capture())
         if origin.node is not None and origin.node not in seen:
             seen.add(origin.node)
-            stack += [each.origin for each in origin.node.inputs if each.origin is not None]
+            stack += [operand.origin for operand in origin.node.inputs if operand.origin is not None]
 
 
 def memory_of(holder: Any) -> Any:

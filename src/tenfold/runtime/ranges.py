@@ -35,11 +35,11 @@ def bucket(size: int, mark: Mark = OPEN, smallest: int = SMALLEST) -> Range:
     return low, high
 
 
-def possible(record: Callable[[Sequence[int]], Any], given: Sequence[Range], own: list[int]) -> list[Range]:
+def possible(record: Callable[[Sequence[int]], Any], known: Sequence[Range], own: list[int]) -> list[Range]:
     """The ranges, narrowed to the sizes at which the function can be recorded at all: beyond a table of
     positions, say, it raises an error."""
     ranges = []
-    for symbol, (low, high) in enumerate(given):
+    for symbol, (low, high) in enumerate(known):
 
         def fails(size: int, symbol: int = symbol) -> bool:
             try:
@@ -73,13 +73,13 @@ def chosen(ranges: Sequence[Range], own: Sequence[int], fixed: set[int]) -> list
     columns = []
     for symbol, (low, high) in enumerate(ranges):
         chance = random.Random(symbol)
-        between = [each for each in range(low + 1, min(high, low + 4096)) if each != own[symbol]]
-        apart = [each for each in between if each not in fixed] or between or [low]
+        between = [size for size in range(low + 1, min(high, low + 4096)) if size != own[symbol]]
+        apart = [size for size in between if size not in fixed] or between or [low]
         picked = chance.sample(apart, min(BETWEEN, len(apart)))
         column = [low, high, *picked]
         while len(column) < 2 + BETWEEN:
             column.append(chance.choice((low, high)))
         turn = symbol % len(column)
         columns.append(column[turn:] + column[:turn])
-    rows = [list(each) for each in zip(*columns)]
+    rows = [list(row) for row in zip(*columns)]
     return [row for i, row in enumerate(rows) if row not in rows[:i] and row != list(own)]

@@ -74,10 +74,10 @@ class Reach:
             yield Attributes(kind), self._named(vars(kind))
         for module in self._modules:
             yield vars(module), self._named(vars(module))
-        for each in self.objects:
-            yield vars(each), self._chosen(vars(each))
-        for each, slots in self._slotted:
-            yield Slots(each), self._chosen(_bound(each, slots))
+        for holder in self.objects:
+            yield vars(holder), self._chosen(vars(holder))
+        for holder, slots in self._slotted:
+            yield Slots(holder), self._chosen(_bound(holder, slots))
 
     def absent(self) -> Iterator[tuple[Any, str]]:
         """Names that are not bound in a class or an object, but in a class it is made of: it may come to have
@@ -87,10 +87,10 @@ class Reach:
                 if name not in vars(kind):
                     yield Attributes(kind), name
         inherited = {kind: self._inherited(kind.__mro__) for kind in set(map(type, self.objects))}
-        for each in self.objects:
-            for name in inherited[type(each)]:
-                if name not in vars(each):
-                    yield vars(each), name
+        for holder in self.objects:
+            for name in inherited[type(holder)]:
+                if name not in vars(holder):
+                    yield vars(holder), name
 
     def _inherited(self, kinds: Iterable[type]) -> list[str]:
         """What is bound in classes of the user's own to something else than methods."""
@@ -155,7 +155,7 @@ class Reach:
             self._want([getattr(value, name, None) for name in ("__func__", "fget", "fset", "func")])
         elif issubclass(kind, type):
             self._kinds.update(dict.fromkeys(self._own(value)))
-            self._want([vars(each).get(name) for each in self._own(value) for name in _MAKING])
+            self._want([vars(base).get(name) for base in self._own(value) for name in _MAKING])
         elif issubclass(kind, ModuleType):
             if _is_users_own(value.__name__):
                 self._modules.append(value)
@@ -170,7 +170,7 @@ class Reach:
             self._want(value.values() if issubclass(kind, dict) else value)
         own = self._own(kind)
         self._kinds.update(dict.fromkeys(own))
-        slots = [name for each in own for name in vars(each) if type(vars(each)[name]) is _SLOT]
+        slots = [name for base in own for name in vars(base) if type(vars(base)[name]) is _SLOT]
         if slots:
             self._slotted.append((value, slots))
         if kind.__dictoffset__:
@@ -182,27 +182,27 @@ class Reach:
     def _see_named(self) -> None:
         """What is reached of classes, objects and modules by the names in all code that is reached."""
         for kind in self._kinds:
-            ours = [each for each in kind.__mro__ if _package(each.__module__) == PACKAGE]
+            ours = [base for base in kind.__mro__ if _package(base.__module__) == PACKAGE]
             for name, value in vars(kind).items():
                 # Python calls some methods by itself, and this package those that it has, too.
-                called = name.startswith("__") or any(hasattr(each, name) for each in ours)
+                called = name.startswith("__") or any(hasattr(base, name) for base in ours)
                 if (called or name in self._names or name in self._called) and name not in _MAKING:
                     self._want([value])
         for module in self._modules:
             self._want([vars(module)[name] for name in self._named(vars(module)) if name in vars(module)])
-        for each in self.objects:
-            self._want([vars(each)[name] for name in self._chosen(vars(each))])
-        for each, slots in self._slotted:
-            bound = _bound(each, slots)
+        for holder in self.objects:
+            self._want([vars(holder)[name] for name in self._chosen(vars(holder))])
+        for holder, slots in self._slotted:
+            bound = _bound(holder, slots)
             self._want([bound[name] for name in self._chosen(bound)])
 
     def _own(self, kind: type) -> list[type]:
         """Of the classes that a class is made of, those that are the user's own."""
-        found = self._bases.get(kind)
-        if found is None:
-            found = [each for each in kind.__mro__ if _is_users_own(each.__module__)]
-            self._bases[kind] = found
-        return found
+        bases = self._bases.get(kind)
+        if bases is None:
+            bases = [base for base in kind.__mro__ if _is_users_own(base.__module__)]
+            self._bases[kind] = bases
+        return bases
 
     def _read(self, function: FunctionType) -> None:
         if function in self._functions:
@@ -216,7 +216,7 @@ class Reach:
             names.variables + names.attributes
         )
         self._want([function.__globals__[name] for name in names.variables if name in function.__globals__])
-        self._want([each for cell in function.__closure__ or () for each in _held(cell)])
+        self._want([contents for cell in function.__closure__ or () for contents in _held(cell)])
         self._want([*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()])
 
 
@@ -248,18 +248,18 @@ class Names(NamedTuple):
 
 @functools.lru_cache(maxsize=10_000)
 def _names_in(code: CodeType) -> Names:
-    found: dict[str, dict[str, None]] = {kind: {} for kind in Names._fields}
+    names: dict[str, dict[str, None]] = {kind: {} for kind in Names._fields}
     codes = [code]
-    for each in codes:
-        codes += [const for const in each.co_consts if isinstance(const, CodeType)]
-        for instruction in dis.get_instructions(each):
+    for block in codes:
+        codes += [const for const in block.co_consts if isinstance(const, CodeType)]
+        for instruction in dis.get_instructions(block):
             if instruction.opcode not in dis.hasname:
                 continue
             kind = _kind_of(instruction)
-            found[kind][instruction.argval] = None
+            names[kind][instruction.argval] = None
             if instruction.opname == "STORE_ATTR":
-                found["set"][instruction.argval] = None
-    return Names(*(tuple(found[kind]) for kind in Names._fields))
+                names["set"][instruction.argval] = None
+    return Names(*(tuple(names[kind]) for kind in Names._fields))
 
 
 def _kind_of(instruction: dis.Instruction) -> str:

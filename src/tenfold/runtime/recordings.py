@@ -25,10 +25,10 @@ class OpenDims(NamedTuple):
 
     def sizes(self, shapes: Sequence[Sequence[int]]) -> list[int]:
         """The size of each symbol in a call."""
-        found = [0] * len(self.ranges)
+        sizes = [0] * len(self.ranges)
         for (tensor, axis), symbol in self.dims.items():
-            found[symbol] = shapes[tensor][axis]
-        return found
+            sizes[symbol] = shapes[tensor][axis]
+        return sizes
 
     def shapes(self, shapes: Sequence[Sequence[int]], sizes: Sequence[int]) -> list[list[int]]:
         """The shapes of a call's tensors at other sizes."""
@@ -64,7 +64,7 @@ class Recorder:
         # room notes it here.
         self.room: dict[int, int] = {} if room is None else room
         self.given: list[Any] = []  # the tensors among the arguments
-        tree.flatten((args, kwargs), lambda each: isinstance(each, tensor), self.given)
+        tree.flatten((args, kwargs), lambda leaf: isinstance(leaf, tensor), self.given)
         self.plans: dict[Any, Plan] = {}
         self.asked: dict[Any, list[Asked]] = {}  # of sizes, by the function
         self.own: Plan | None = None  # of the call as it is, once that is recorded
@@ -77,8 +77,8 @@ class Recorder:
         if key not in self.plans:
             asked = self.asked[key] = []
             taken = Counts(turn, self.room, dict(enumerate(counts)))
-            given, recording, dependencies = record_call(*self.call, dict(enumerate(at)), asked, taken)
-            self.plans[key] = Plan(given, recording, dependencies.found(given, recording))
+            arguments, recording, dependencies = record_call(*self.call, dict(enumerate(at)), asked, taken)
+            self.plans[key] = Plan(arguments, recording, dependencies.found(arguments, recording))
         return self.plans[key]
 
     def asked_at(self, shapes: Sequence[Sequence[int]], turn: int = 1) -> list[Asked]:
@@ -89,12 +89,12 @@ class Recorder:
         """Record the call as it is, with plain sizes."""
         counts = Counts(0, self.room)
         try:
-            given, recording, dependencies = record_call(*self.call, counts=counts)
+            arguments, recording, dependencies = record_call(*self.call, counts=counts)
         except TenfoldError as error:
             if counts.found and not isinstance(error, ValueNeeded):
                 raise UnknownSizes(counts.found) from error
             raise
-        self.own = Plan(given, recording, dependencies.found(given, recording))
+        self.own = Plan(arguments, recording, dependencies.found(arguments, recording))
         return self.own
 
 
@@ -146,7 +146,7 @@ def _equal(one: Any, two: Any, leaf: Value, other: Value) -> bool:
         return one.origin is two.origin
     if leaf.type is not other.type or isinstance(one, (int, Cleared)) or isinstance(two, (int, Cleared)):
         return False
-    arrays = [evaluate.computed_array(each) for each in (leaf, other)]
+    arrays = [evaluate.computed_array(value) for value in (leaf, other)]
     return arrays[0].tobytes() == arrays[1].tobytes()
 
 
@@ -154,7 +154,7 @@ def _number(one: Any, two: Any, leaf: Value, other: Value) -> Any:
     """The number that two tensors are full of; None if there is none."""
     if isinstance(one, (int, Cleared)) or isinstance(two, (int, Cleared)) or not leaf.type.numel:
         return None
-    arrays = [evaluate.computed_array(each) for each in (leaf, other)]
+    arrays = [evaluate.computed_array(value) for value in (leaf, other)]
     number = arrays[0].ravel()[0]
     # By their bytes: 0.0 equals -0.0 and is another number.
     full = all(array.tobytes() == number.tobytes() * array.size for array in arrays)

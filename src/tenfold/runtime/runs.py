@@ -63,9 +63,9 @@ def chosen(trace: Trace, device: Device, donated: Donations) -> Tier | Found:
             return Tier.XLA
         # An executable for open sizes may add up in another order than one for closed sizes.
         sized = None if xla.is_deterministic() else lazy_sizes.Lookup(trace, device, donated)
-        found = None if sized is None else sized.found()
-        if found is not None:
-            return found
+        executable = None if sized is None else sized.found()
+        if executable is not None:
+            return executable
         size_key = None if sized is None else sized.key
         again, alike, resized = _sighted(("same", trace.key), ("alike", key), ("sized", size_key))
         if again or alike or not resized:
@@ -77,9 +77,9 @@ def chosen(trace: Trace, device: Device, donated: Donations) -> Tier | Found:
     reason = decision.reason
     if sized is not None and decision.tier is not Tier.NUMPY and sized.opens:
         reason = sized.build(wait=decision.tier is Tier.XLA) or "its sizes change"
-        found = sized.found() if decision.tier is Tier.XLA else None
-        if found is not None:
-            return found
+        executable = sized.found() if decision.tier is Tier.XLA else None
+        if executable is not None:
+            return executable
     elif sized is None and decision.tier is Tier.BACKGROUND:
         opens = bool(numbers) and not again
         reason = executables.build_in_background(trace, device, donated, opens) or reason
@@ -145,8 +145,8 @@ def _work(trace: Trace) -> Work:
     ops = moved = flops = calls = 0
     for node in trace.nodes:
         times, nodes = (2, node.path) if isinstance(node, GradientNode) else (1, (node,))
-        for each in nodes:  # a gradient is as a rule twice the work of what it goes back through
-            work = _callee_work(each.callee)
+        for step in nodes:  # a gradient is as a rule twice the work of what it goes back through
+            work = _callee_work(step.callee)
             ops += times * work.ops
             moved += times * work.bytes
             flops += times * work.flops

@@ -66,10 +66,10 @@ class OpenPrograms:
         self.families: dict[Any, Family] = {}
         self.said: set[str] = set()
 
-    def find(self, key: Any, given: Sequence[Any]) -> OpenCall | None:
+    def find(self, key: Any, arguments: Sequence[Any]) -> OpenCall | None:
         """What serves a call whose arguments are like these but for sizes; None if none of them is open."""
-        shapes = [tuple(each.shape) for each in given]
-        marks = [each._open_dims for each in given]
+        shapes = [tuple(argument.shape) for argument in arguments]
+        marks = [argument._open_dims for argument in arguments]
         family = self.families.get(key)
         new = family is None
         if family is None:
@@ -99,13 +99,13 @@ class OpenPrograms:
 
     def described(self, owners: Owners) -> list[tuple[str, list[str]]]:
         """What is open, and what is not and why."""
-        found = []
+        lines = []
         for family in self.families.values():
             for several in family.programs.values():
-                found += [("for open sizes", each.described(owners)) for each in several]
+                lines += [("for open sizes", specialization.described(owners)) for specialization in several]
             reasons = dict.fromkeys(family.refused.values())
-            found += [("sizes stay closed because", [reason]) for reason in reasons]
-        return found
+            lines += [("sizes stay closed because", [reason]) for reason in reasons]
+        return lines
 
 
 class OpenCall:
@@ -135,8 +135,8 @@ class OpenCall:
         sizes = self.open.sizes(self.shapes)
         return tuple(
             [
-                bucket(size, smallest=2) if each == BOTTOM else each
-                for size, each in zip(sizes, self.open.ranges)
+                bucket(size, smallest=2) if known == BOTTOM else known
+                for size, known in zip(sizes, self.open.ranges)
             ]
         )
 
@@ -145,7 +145,7 @@ class OpenCall:
         reason = ""
         for open in self._attempts():
             try:
-                made = open_specialization(recorder, open, self.shapes, not self.explicit)
+                specialization = open_specialization(recorder, open, self.shapes, not self.explicit)
             except UnsupportedError as error:
                 reason = reason or why(error)
                 continue
@@ -157,9 +157,9 @@ class OpenCall:
                 self.family.refused[self.key, self.finer] = f"the function raises {type(error).__name__}"
                 return None
             several = self.family.programs.setdefault(self.key, [])
-            several.insert(0, made)
+            several.insert(0, specialization)
             del several[MAX_VARIANTS:]
-            return made
+            return specialization
         self.family.refused[self.key, self.finer] = reason
         if self.explicit:
             self.owner.say(reason)

@@ -79,16 +79,20 @@ class Specialization:
 
     def containers(self) -> list[Any]:
         """What it looks into at each call, besides its arguments."""
-        found = self.plan.found
-        return [*[guard[0] for guard in found.guards], *[place.container for place in found.places]]
+        dependencies = self.plan.found
+        return [
+            *[guard[0] for guard in dependencies.guards],
+            *[place.container for place in dependencies.places],
+        ]
 
     def described(self, owners: Owners) -> list[str]:
         """What it depends on besides its arguments, in the user's words."""
-        found = self.plan.found
+        dependencies = self.plan.found
         looked_up = [
-            f"{label(place.container, place.name, owners)}, looked up at each call" for place in found.places
+            f"{label(place.container, place.name, owners)}, looked up at each call"
+            for place in dependencies.places
         ]
-        return [*[described(guard, owners) for guard in found.guards], *looked_up]
+        return [*[described(guard, owners) for guard in dependencies.guards], *looked_up]
 
     def broken(self, arguments: Sequence[Any]) -> str:
         """Why it does not fit these arguments."""
@@ -110,41 +114,43 @@ class Specialization:
         if not hold(self.plan.found.guards):
             return None
         for owner, gradient in self.plan.gradients.expected:
-            found = origin_of(owner, arguments).collected
-            if (found is None) != (gradient is None) or (gradient is not ANY and found is not gradient):
+            collected = origin_of(owner, arguments).collected
+            if (collected is None) != (gradient is None) or (
+                gradient is not ANY and collected is not gradient
+            ):
                 return None
-        found = None  # a gradient that only its leaf refers to lends its memory
+        collected = None  # a gradient that only its leaf refers to lends its memory
         return self._inputs(arguments)
 
     def _with_found(self, arguments: Sequence[Any]) -> Any:
         """The arguments and the tensors that are looked up; OTHER if those need another program."""
         written = self.written.union([arguments[i].memory for i in self.plan.argument_writes])
-        found = list(arguments)
+        current = list(arguments)
         for place in self.plan.found.places:
             tensors = place.find(written)
             if tensors is None:
                 return OTHER
-            found += tensors
-        return found
+            current += tensors
+        return current
 
     def _inputs(self, arguments: Sequence[Any]) -> list[Value] | None:
         """The values of what goes in by itself; None if one is of another type than it was, or of other
         memory, or requires gradients and did not."""
         values: list[Value] = []
-        for each, expected, leaf, front, is_tensor in self.plan.alone:
+        for tensor, expected, leaf, front, is_tensor in self.plan.alone:
             if is_tensor:  # as most are, the parameters of a module: nothing is called for them
-                if each._leaf is not front:
+                if tensor._leaf is not front:
                     return None
-                value = each._value if each._alias is None else each.current()
+                value = tensor._value if tensor._alias is None else tensor.current()
             elif leaf is not NOT_MEMORY:
-                value = each.value
-                if each.leaf is not leaf or (front is not None and not is_in_front(front, each)):
+                value = tensor.value
+                if tensor.leaf is not leaf or (front is not None and not is_in_front(front, tensor)):
                     return None
-            elif type(each) is int:
-                value = arguments[each].current()
+            elif type(tensor) is int:
+                value = arguments[tensor].current()
             else:
-                value = each if type(each) is Value else each.current()
-            if value.type is not expected and not self._is_expected(each, value):
+                value = tensor if type(tensor) is Value else tensor.current()
+            if value.type is not expected and not self._is_expected(tensor, value):
                 return None
             values.append(value)
         return values
@@ -343,13 +349,13 @@ class Specialization:
         for place, node, index in self.plan.spent:
             returned[place].origin = Origin(node, index)
         tensors: list[Any] = []
-        for each, value in zip(self.plan.returned, returned, strict=True):
-            if each is None:
+        for returned_as, value in zip(self.plan.returned, returned, strict=True):
+            if returned_as is None:
                 tensors.append(wrap(value))
-            elif type(each) is Again:
-                tensors.append(tensors[each.place])
+            elif type(returned_as) is Again:
+                tensors.append(tensors[returned_as.place])
             else:
-                tensors.append(arguments[each] if type(each) is int else each)
+                tensors.append(arguments[returned_as] if type(returned_as) is int else returned_as)
         if self.plan.structure is tree.LEAF:
             return tensors[0]
         result = tree.unflatten(self.plan.structure, iter(tensors))

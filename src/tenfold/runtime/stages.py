@@ -26,7 +26,7 @@ def stage_text(program: Trace, device: Device, stage: str | None = None, source_
     """One stage's text, or without a stage the first three, one after the other; with `source_lines` MLIR's
     text too has the user's line beside each op."""
     if stage is None:
-        return "\n\n".join(stage_text(program, device, each, source_lines) for each in STAGES[:3])
+        return "\n\n".join(stage_text(program, device, stage, source_lines) for stage in STAGES[:3])
     if stage == "trace":
         return print_trace(program)
     if stage == "flat":

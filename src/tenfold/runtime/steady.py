@@ -96,12 +96,12 @@ class Steady:
     def __call__(self, buffers: Sequence[Any], held: list[Any] | None = None) -> list[Any]:
         held = [] if held is None else held
         with self._lock:
-            given = list(buffers)
+            arguments = list(buffers)
             room = self._free() if self._types else Room(0, [])
-            bound = self._bound_to(given, room)
+            bound = self._bound_to(arguments, room)
             if bound is None:
-                return self._copying(self._filled(given), room, held)
-            results = bound([*given, *room.arrays], held)
+                return self._copying(self._filled(arguments), room, held)
+            results = bound([*arguments, *room.arrays], held)
             if self._types:
                 self._given.append(Room(room.number, [results[i] for i in self._results]))
         return results
@@ -111,37 +111,37 @@ class Steady:
         what it was given comes back to the same few, and then nothing is copied."""
         rooms = self._rooms_of([buffers[i] for i in self._varying])
         rooms = None if rooms is None else (*rooms, (room.number, 0))
-        found = self._bound.get(rooms)
-        if found is not None and self._varying:
-            return found
+        program = self._bound.get(rooms)
+        if program is not None and self._varying:
+            return program
         if self._watch(buffers) or rooms is None:
             return None
-        if found is not None:
-            return found
+        if program is not None:
+            return program
         if rooms not in self._once:
             self._once[rooms] = None
             if len(self._once) > FOLLOWED:
                 del self._once[next(iter(self._once))]
         elif len(self._bound) < self._graphs:
             try:
-                found = self._bound[rooms] = self._again()
+                program = self._bound[rooms] = self._again()
             except EngineError:
                 self._graphs = 0  # there is but the one that copies
-        return found
+        return program
 
     def _rooms_of(self, arrays: Sequence[Any]) -> Places | None:
         """Where arrays lie that were given as results; None if one was not. Addresses would tell, but to ask
         for one is to wait for the array."""
         known = {id(array): (room.number, i) for room in self._given for i, array in enumerate(room.arrays)}
-        found = [known.get(id(array)) for array in arrays]
-        return None if None in found else tuple(found)  # type: ignore[arg-type]
+        places = [known.get(id(array)) for array in arrays]
+        return None if None in places else tuple(places)  # type: ignore[arg-type]
 
-    def _copying(self, given: list[Any], room: Room, held: list[Any]) -> list[Any]:
+    def _copying(self, arguments: list[Any], room: Room, held: list[Any]) -> list[Any]:
         """Run with inputs and results in places that stay, and copy the results into a room."""
         places, self._places = self._places or _zeros(self._types, self._device), None
         inner: list[Any] = []
         try:
-            results = self.executable([*given, *places], inner)
+            results = self.executable([*arguments, *places], inner)
             self._places = [results[i] for i in self._results]
             if self._copied is not None:
                 copies = self._copied([*room.arrays, *self._places])
@@ -199,11 +199,11 @@ class Steady:
 
 
 def _zeros(types: Sequence[TensorType], device: Device) -> list[Any]:
-    return [xla.put(np.zeros(each.shape, each.dtype.numpy), device) for each in types]
+    return [xla.put(np.zeros(type.shape, type.dtype.numpy), device) for type in types]
 
 
 def _copies(types: Sequence[TensorType], device: Device, into: Sequence[TensorType] = ()) -> xla.Executable:
     """A program that copies arrays, `into` the memory of others if they are given first."""
-    rooms, params = [Value(each) for each in into], [Value(each) for each in types]
+    rooms, params = [Value(type) for type in into], [Value(type) for type in types]
     donated = [(i, i) for i in range(len(rooms))]
     return xla.compile(stablehlo.emit(Function([*rooms, *params], params, "copies"), donated), device)

@@ -108,11 +108,11 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
         arguments = context.autocast(row, arguments)
     try:
         for position, name in plan.placement:
-            given = arguments[position]
-            if given is not None:
-                if name == "memory_format" and given in FORMATS:
+            placement = arguments[position]
+            if placement is not None:
+                if name == "memory_format" and placement in FORMATS:
                     return _in_format(plan, arguments, position, where)
-                require_placement(name, given)
+                require_placement(name, placement)
                 if name == "pin_memory":  # no other compiler need hear of it
                     arguments = [*arguments[:position], None, *arguments[position + 1 :]]
         if row.prepare is not None:
@@ -124,7 +124,7 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
     ]
     if row.host:
         if row.sized is not None and (counts := sized.counts()) is not None:
-            return _wrap(plan, [Tensor(each) for each in sized.call(row, values, counts, where)])
+            return _wrap(plan, [Tensor(value) for value in sized.call(row, values, counts, where)])
         return _chosen(plan, values, where) if row.chooses else _on_host(plan, values, where)
     if row.storage:
         return _on_storage(plan, arguments, values, where)
@@ -205,8 +205,8 @@ def _prepare(plan: Plan, values: list[Any]) -> tuple[Device | None, generators.G
     device = None
     if plan.device is not None:
         inputs = [value for value in values if isinstance(value, Value)]
-        given = values[plan.device]
-        device = (given or (inputs[0].device if inputs else devices.get_default_device())).resolved
+        chosen = values[plan.device]
+        device = (chosen or (inputs[0].device if inputs else devices.get_default_device())).resolved
         if device.type != "cpu":
             xla.require(device)
     if not plan.row.random:
@@ -244,8 +244,8 @@ def _on_host(plan: Plan, values: list[Any], where: Any) -> Any:
     return _wrap(
         plan,
         [
-            leaf(np.ascontiguousarray(each).reshape(each.shape), device)
-            for each in (arrays if several else [arrays])
+            leaf(np.ascontiguousarray(array).reshape(array.shape), device)
+            for array in (arrays if several else [arrays])
         ],
     )
 

@@ -146,7 +146,7 @@ def _samples(row: Row) -> list[S]:
     arguments = [a for a in row.schema.positional if a.default is MISSING]
     guesses = [S(*[_guess(a, rank, None) for a in arguments]) for rank in (2, 1, 3, 4)]
     guesses += [S(*[_guess(a, 2, dtype) for a in arguments]) for dtype in ("int64", "complex64")]
-    return [each for each in (*own[:4], *guesses) if isinstance(each, S)]
+    return [sample for sample in (*own[:4], *guesses) if isinstance(sample, S)]
 
 
 _NUMBERS = {"int": 1, "float": 0.5, "Scalar": 2, "bool": True}

@@ -78,7 +78,7 @@ def delitem(self: Tensor, index: Any) -> NoReturn:
 def _views(x: Tensor, index: Any, where: Any) -> tuple[Tensor, dict[int, Tensor]]:
     """The view that the basic items of an index make, and the index tensors and masks for its dimensions."""
     parts = index if type(index) is tuple else (_alone(index),)
-    items = [each if type(each) in BASIC else _item(each, x) for each in parts]
+    items = [part if type(part) in BASIC else _item(part, x) for part in parts]
     used = sum([_width(item) for item in items])
     if used > x.ndim:
         raise IndexOutOfRange(

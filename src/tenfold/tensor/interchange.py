@@ -76,12 +76,12 @@ def asarray(
         if copy is False:
             raise ArgumentError(f"a {type(obj).__name__} cannot be a tensor without a copy")
         return tensor(source, dtype=dtype, device=device)
-    made = source if isinstance(source, Tensor) else from_numpy(source)
+    original = source if isinstance(source, Tensor) else from_numpy(source)
     if device is None and not isinstance(source, Tensor):
         device = devices.get_default_device()
-    result = made.to(dtype=dtype, device=device)
-    if copy is False and result is not made:
-        raise ArgumentError(f"a {made.current().type} on {made.device} cannot be this without a copy")
+    result = original.to(dtype=dtype, device=device)
+    if copy is False and result is not original:
+        raise ArgumentError(f"a {original.current().type} on {original.device} cannot be this without a copy")
     return result
 
 
@@ -234,7 +234,7 @@ def _flattened(data: Any) -> tuple[list[Any], tuple[int, ...]]:
                 )
         shape.append(extent)
         level = list(itertools.chain.from_iterable(level))
-    if any(_is_nested(each) for each in level if type(each) not in _NUMBERS):
+    if any(_is_nested(entry) for entry in level if type(entry) not in _NUMBERS):
         raise ShapeError(f"in dimension {len(shape)} a sequence stands beside numbers")
     return level, tuple(shape)
 

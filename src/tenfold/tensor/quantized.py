@@ -65,10 +65,10 @@ class QuantizedTensor:
     def dequantize(self) -> Tensor:
         """The numbers that are meant, as float32."""
         low, high = self.dtype.bounds
-        stored, given = self.dtype.storage, (self._integers, self._scale, self._zero_point)
+        stored, operands = self.dtype.storage, (self._integers, self._scale, self._zero_point)
         if self._axis is None:
-            return _call("dequantize_per_tensor", *given, low, high, stored)
-        return _call("dequantize_per_channel", *given, self._axis, low, high, stored)
+            return _call("dequantize_per_tensor", *operands, low, high, stored)
+        return _call("dequantize_per_channel", *operands, self._axis, low, high, stored)
 
     def qscheme(self) -> qscheme:
         return per_tensor_affine if self._axis is None else per_channel_affine

@@ -82,7 +82,7 @@ def present_inputs(node: Node, saved: list[int], inputs: list[Value]) -> None:
 def present_results(node: Node, saved: list[int], results: dict[int, Value]) -> None:
     """The same for the results that it saved, by place."""
     if node in _nodes:
-        results.update({i: each.holder.current() for i, each in node.replaced.items() if i in saved})
+        results.update({i: entry.holder.current() for i, entry in node.replaced.items() if i in saved})
 
 
 def _present(value: Value) -> Value:

@@ -14,9 +14,9 @@ _FIELDS = ("__class__", "__dict__", "_alias", "_leaf", "_shelf", "_value", "_wri
 @located
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     """Exchange everything that two tensors are: class, attributes, values, memory and gradients."""
-    for each in (t1, t2):
-        if not isinstance(each, Tensor):
-            raise ArgumentError(f"takes tensors, not {type(each).__name__}")
+    for tensor in (t1, t2):
+        if not isinstance(tensor, Tensor):
+            raise ArgumentError(f"takes tensors, not {type(tensor).__name__}")
     if context.recorder is not None:
         raise TraceError(
             "a compiled function cannot swap tensors", help="swap them before the function is called"
@@ -25,8 +25,8 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
         first, second = getattr(t1, field), getattr(t2, field)
         setattr(t1, field, second)
         setattr(t2, field, first)
-    for each in (t1, t2):
-        if each._leaf is not None:
-            each._leaf.leaf = weakref.ref(each)
-        if each._alias is not None and each._alias.base.owner is not None and not each._alias.is_view:
-            each._alias.base.owner = weakref.ref(each)
+    for tensor in (t1, t2):
+        if tensor._leaf is not None:
+            tensor._leaf.leaf = weakref.ref(tensor)
+        if tensor._alias is not None and tensor._alias.base.owner is not None and not tensor._alias.is_view:
+            tensor._alias.base.owner = weakref.ref(tensor)

@@ -194,13 +194,13 @@ def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result
     if row.steps is None:
         steps: tuple[Step, ...] = (Step(row, tuple(arguments), result.index),)
     else:
-        simple = [(find(name), given) for name, *given in row.steps(place, *arguments)]
-        steps = tuple([_complete(step, given) for step, given in simple])
+        simple = [(find(name), own) for name, *own in row.steps(place, *arguments)]
+        steps = tuple([_complete(step, own) for step, own in simple])
     shown = row if row.strides is not None else steps[0].row if steps else None
     if shown is not None:
-        given = arguments if shown is row else steps[0].arguments
+        shown_arguments = arguments if shown is row else steps[0].arguments
         assert shown.strides is not None
-        layout = shown.strides(place, alias.strides, alias.offset, *given)
+        layout = shown.strides(place, alias.strides, alias.offset, *shown_arguments)
         if layout is None:
             return None
     if not steps:
@@ -219,10 +219,10 @@ def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result
     return extended
 
 
-def _complete(row: Row, given: Sequence[Any]) -> Step:
+def _complete(row: Row, leading: Sequence[Any]) -> Step:
     """A step with the defaults of the arguments that were not given."""
-    rest = [argument.default for argument in row.schema.arguments[1 + len(given) :]]
-    return Step(row, (*given, *rest))
+    rest = [argument.default for argument in row.schema.arguments[1 + len(leading) :]]
+    return Step(row, (*leading, *rest))
 
 
 def _check_storage(alias: Alias) -> None:
@@ -347,7 +347,7 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
                 seen, end = False, start
         return new, seen
 
-    storage, steps, base, given, seen = alias.storage, alias.steps, alias.base, new, True
+    storage, steps, base, written, seen = alias.storage, alias.steps, alias.base, new, True
     told = base.is_to_be_told(new)
     if told:
         held = _held(alias, where)
@@ -365,12 +365,12 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
         before = None  # of a tensor apart, which collects its gradients whatever the memory says
     untold = base.apart or not context.grad_enabled
     others = [leaf for leaf in (before, storage.leaf) if leaf is not None and leaf.of is not base.leaf]
-    if base.apart and new is given and others:
+    if base.apart and new is written and others:
         new = graph.fresh(new, where)  # gradients come to the memory, and not to the view
     if before is not None and new.origin is None and untold:
         new.origin = before.beside()  # gradients pass by what is done without them
     if base.apart and context.level is not None:
-        if given in context.level.tangents:
+        if written in context.level.tangents:
             raise UnsupportedError(
                 "a tensor with a tangent is written to a detached one, in forward mode",
                 help="write to a copy, made with .detach().clone()",
@@ -379,7 +379,7 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
     if base.hidden:
         replaced.note_write(storage.value, storage)
     elif base.apart and storage.value.origin is not None:
-        storage.value.origin.overwrite(storage.value, given)
+        storage.value.origin.overwrite(storage.value, written)
     storage.replace(new)
     if told:
         base.version = storage.version

@@ -59,18 +59,18 @@ def collect(
     outputs_of = list(targets)
     if also:
         known = set(targets)
-        outputs_of += [each for each in also(uses) if each not in known]
+        outputs_of += [value for value in also(uses) if value not in known]
         outputs_of += _siblings(places, outputs_of, uses)
     outputs = []
-    for each in outputs_of:
-        if each.buffer is None and each.node in places:
-            outputs.append((places[each.node], each.index))
+    for value in outputs_of:
+        if value.buffer is None and value.node in places:
+            outputs.append((places[value.node], value.index))
         else:
-            outputs.append((-1 - leaves.setdefault(each, len(leaves)), 0))
+            outputs.append((-1 - leaves.setdefault(value, len(leaves)), 0))
     key.append(-1 << 40)
-    for each, (place, index) in zip(outputs_of, outputs, strict=True):
+    for value, (place, index) in zip(outputs_of, outputs, strict=True):
         # A leaf that is an output as it is has no callee to tell its type.
-        key += (place << 20 | index,) if place >= 0 else (place, each.type)
+        key += (place << 20 | index,) if place >= 0 else (place, value.type)
     return Trace(list(places), list(leaves), outputs, tuple(key), outputs_of[0].device), outputs_of
 
 

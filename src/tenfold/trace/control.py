@@ -63,16 +63,16 @@ def program(
 ) -> Program:
     """The program of a node with these parts. `types` are those of its inputs; of a loop, of all that it
     carries, numbers that it starts with included. `random`: a state is among what it takes and gives."""
-    params = [flat.Value(each) for i, each in enumerate(types) if i not in starts]
+    params = [flat.Value(type) for i, type in enumerate(types) if i not in starts]
     bodies = [_body(part) for part in parts]
     if name == COND:
         on_false, on_true = (_on_operands(body, params[0]) for body in bodies)
         results = flat.cond(params[0], on_true, on_false, params[1:])
     else:
-        given = iter(params)
+        remaining = iter(params)
         carry = [
-            flat.constant(starts[i], each.dtype) if i in starts else next(given)
-            for i, each in enumerate(types)
+            flat.constant(starts[i], type.dtype) if i in starts else next(remaining)
+            for i, type in enumerate(types)
         ]
         condition, step = bodies
         holds = lambda *carried: flat.reshape(condition(*carried)[0], ())
@@ -88,8 +88,8 @@ def _body(part: Part) -> Body:
     inside = lower(part.trace, whole=True)
 
     def build(*values: flat.Value) -> list[flat.Value]:
-        found = inside.inline([values[place] for place in part.places], whole=True)
-        return [found[i] if i >= 0 else values[-1 - i] for i in part.results]
+        results = inside.inline([values[place] for place in part.places], whole=True)
+        return [results[i] if i >= 0 else values[-1 - i] for i in part.results]
 
     return build
 

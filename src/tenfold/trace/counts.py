@@ -78,19 +78,19 @@ class Counts:
         """A number that values computed alike share."""
         waiting = [value]
         while waiting:
-            each = waiting[-1]
-            node = each.node if each.buffer is None else None
+            current = waiting[-1]
+            node = current.node if current.buffer is None else None
             inputs = () if node is None else [one for part in (node, *node.path) for one in part.inputs]
             missing = [one for one in inputs if one not in self._known]
             if missing:
                 waiting += missing
                 continue
             waiting.pop()
-            key: Any = each
+            key: Any = current
             if node is not None:
                 ids = tuple([part.callee.id for part in (node, *node.path)])
-                key = (ids, each.index, *[self._known[one] for one in inputs])
-            self._known[each] = self._numbers.setdefault(key, len(self._numbers))
+                key = (ids, current.index, *[self._known[one] for one in inputs])
+            self._known[current] = self._numbers.setdefault(key, len(self._numbers))
         return self._known[value]
 
 

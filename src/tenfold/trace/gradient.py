@@ -28,14 +28,14 @@ class Backward:
 
     __slots__ = ("cotangents", "ops", "plan", "results", "saves")
 
-    def __init__(self, fragment: flat.Function, given: Sequence[bool], wanted: Sequence[bool]):
+    def __init__(self, fragment: flat.Function, present: Sequence[bool], wanted: Sequence[bool]):
         self.cotangents = [
             flat.Value(result.type) if has else None
-            for result, has in zip(fragment.results, given, strict=True)
+            for result, has in zip(fragment.results, present, strict=True)
         ]
         wrt = [param for param, is_wanted in zip(fragment.params, wanted, strict=False) if is_wanted]
-        found = iter(gradients(fragment.ops, fragment.results, self.cotangents, wrt))
-        self.results = [next(found) if is_wanted else None for is_wanted in wanted]
+        pulled = iter(gradients(fragment.ops, fragment.results, self.cotangents, wrt))
+        self.results = [next(pulled) if is_wanted else None for is_wanted in wanted]
         own = set(fragment.ops)
         reached = in_order([result for result in self.results if result is not None])
         self.ops = [op for op in reached if op not in own]
@@ -48,11 +48,11 @@ class Backward:
         self.plan: Any = None  # what tier 0 made of it
 
 
-def backward_of(callee: Callee, given: tuple[bool, ...], wanted: tuple[bool, ...]) -> Backward:
-    found = callee.backward.get((given, wanted))
-    if found is None:
-        found = callee.backward[given, wanted] = Backward(callee.fragment, given, wanted)
-    return found
+def backward_of(callee: Callee, present: tuple[bool, ...], wanted: tuple[bool, ...]) -> Backward:
+    backward = callee.backward.get((present, wanted))
+    if backward is None:
+        backward = callee.backward[present, wanted] = Backward(callee.fragment, present, wanted)
+    return backward
 
 
 class Wiring:
@@ -96,12 +96,12 @@ class Wiring:
         for slot, cotangent in zip(self.starts, cotangents, strict=True):
             add(slot, cotangent)
         for k in range(len(callees) - 1, -1, -1):
-            given = tuple([slot in slots for slot in self.results[k]])
-            if not any(given):
+            present = tuple([slot in slots for slot in self.results[k]])
+            if not any(present):
                 continue
             wanted = tuple([slot != NOTHING for slot in self.inputs[k]])
             try:
-                backward = backward_of(callees[k], given, wanted)
+                backward = backward_of(callees[k], present, wanted)
             except TenfoldError as error:
                 raise error.located(callees[k].name, sources[k]) from None
             values = frames[k]
@@ -169,7 +169,7 @@ def gradient(
     _check_saved(path, wiring)
     for start in starts:
         _check_result(start, path)
-    types = tuple([each.type for each in reached])
+    types = tuple([want.type for want in reached])
     on_mesh = [start.device for start in starts if start.device.mesh is not None]
     device = on_mesh[0] if on_mesh else reached[0].device
     if closed or batch is not None or context.level is not None:  # forward mode pushes tangents through it
@@ -181,8 +181,8 @@ def gradient(
     results = results_of(node, device)
     if closed or batch is not None:
         track(node, results)
-    found = dict(zip(reached, results, strict=True))
-    return [found.get(want) for want in wants]
+    by_want = dict(zip(reached, results, strict=True))
+    return [by_want.get(want) for want in wants]
 
 
 def find_path(starts: Sequence[Value], wants: Sequence[Value], stops: Sequence[Value]) -> list[Node]:
@@ -256,7 +256,7 @@ def _wire(
     reached = list(
         dict.fromkeys(want for want in wants if want.origin is not None and id(want.origin.of) in touched)
     )
-    wanted = tuple([slot(each.origin) for each in reached if each.origin is not None])
+    wanted = tuple([slot(want.origin) for want in reached if want.origin is not None])
     return Wiring(results, inputs, first, wanted), reached
 
 
@@ -280,11 +280,11 @@ def _closed_node(
     )
 
     def make() -> Program:
-        params = [flat.Value(each.type) for each in taken]
+        params = [flat.Value(operand.type) for operand in taken]
         params += [flat.Value(start if batch is None else _element(start)) for start in starts]
         frames = []
-        for callee, given in zip(callees, places, strict=True):
-            values = dict(zip(callee.fragment.params, [params[i] for i in given], strict=True))
+        for callee, operands in zip(callees, places, strict=True):
+            values = dict(zip(callee.fragment.params, [params[i] for i in operands], strict=True))
             replay(callee.fragment.ops, values, None, True)
             frames.append(values)
         results = wiring.lower(callees, frames, params[len(taken) :], types, [None] * len(path), True)
@@ -332,11 +332,11 @@ def used_up(node: Node) -> bool:
     """Whether the gradient was taken, and cannot be again, since it needed values of the forward pass."""
     if not node.spent:
         return False
-    if isinstance(node, Gone) or any(each.saves for each in node.callee.backward.values()):
+    if isinstance(node, Gone) or any(backward.saves for backward in node.callee.backward.values()):
         return True
-    given = (True,) * len(node.callee.result_types)
+    present = (True,) * len(node.callee.result_types)
     wanted = tuple([operand.origin is not None for operand in node.inputs])
-    return bool(backward_of(node.callee, given, wanted).saves)
+    return bool(backward_of(node.callee, present, wanted).saves)
 
 
 def raise_spent(node: Node) -> None:
@@ -388,5 +388,5 @@ def raise_overwritten(value: Value, node: Node) -> None:
 
 def _saves_result(node: Node, index: int) -> bool:
     wanted = tuple([operand.origin is not None for operand in node.inputs])
-    given = (True,) * len(node.callee.result_types)
-    return node.callee.fragment.results[index] in backward_of(node.callee, given, wanted).saves
+    present = (True,) * len(node.callee.result_types)
+    return node.callee.fragment.results[index] in backward_of(node.callee, present, wanted).saves

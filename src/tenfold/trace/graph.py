@@ -225,7 +225,7 @@ def follow(node: Node) -> None:
 def results_of(node: Node, device: Device) -> tuple[Value, ...]:
     """The values that a new node gives."""
     types = node.callee.result_types
-    results = tuple([Value(each, device, node, i) for i, each in enumerate(types)])
+    results = tuple([Value(type, device, node, i) for i, type in enumerate(types)])
     if len(results) > 1:
         node.results = tuple([weakref.ref(result) for result in results])
     if device.type == "meta":
@@ -312,8 +312,8 @@ def located(error: TenfoldError, row: Row, where: Any, arguments: Sequence[Any])
     operands = []
     for name, argument in zip([a.name for a in row.schema.arguments], arguments, strict=False):
         several = type(argument) in (tuple, list)
-        for i, each in enumerate(argument if several else (argument,)):
-            if type(each) is Value:
+        for i, operand in enumerate(argument if several else (argument,)):
+            if type(operand) is Value:
                 hint = f"{name}[{i}]" if several else "input" if name == "self" else name
-                operands.append(Operand(hint, str(each.type), each.made_at))
+                operands.append(Operand(hint, str(operand.type), operand.made_at))
     return error.located(row.python_name, where, operands)

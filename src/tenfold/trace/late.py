@@ -48,7 +48,7 @@ def open_numbers(program: Trace, device: Device) -> Opened:
     """The program that serves all programs with its loose key."""
     places = {leaf: i for i, leaf in enumerate(program.leaves)}
     results: dict[tuple[Node, int], Value] = {}
-    made: dict[Node, Node] = {}
+    rewritten: dict[Node, Node] = {}
 
     def opened(value: Value) -> Value:
         if value in places:
@@ -56,23 +56,23 @@ def open_numbers(program: Trace, device: Device) -> Opened:
         assert value.node is not None
         key = (value.node, value.index)
         if key not in results:
-            results[key] = Value(value.type, device, made[value.node], value.index)
+            results[key] = Value(value.type, device, rewritten[value.node], value.index)
         return results[key]
 
     for node in program.nodes:
         callee, numbers = node.callee.loose
         if isinstance(node, GradientNode):
-            path = tuple([made[step] for step in node.path])
-            made[node] = GradientNode(node.callee, tuple(map(opened, node.inputs)), node.source, path)
+            path = tuple([rewritten[step] for step in node.path])
+            rewritten[node] = GradientNode(node.callee, tuple(map(opened, node.inputs)), node.source, path)
             continue
         late = [
             Value(param.type, device, buffer=np.asarray(0))
             for param in callee.fragment.params[len(node.inputs) :]
         ]
         assert len(late) == len(numbers)
-        for each in late:
-            places[each] = len(places)
-        made[node] = Node(callee, (*map(opened, node.inputs), *late), node.source)
+        for number in late:
+            places[number] = len(places)
+        rewritten[node] = Node(callee, (*map(opened, node.inputs), *late), node.source)
     targets = []
     for place, index in program.outputs:
         if place >= 0:

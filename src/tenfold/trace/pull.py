@@ -22,8 +22,8 @@ def saved_of(node: Node) -> tuple[list[int], list[int]]:
     """The inputs and the results that the gradient of a node needs, by their places. What lies between them
     it computes again."""
     callee = node.callee
-    given = (True,) * len(callee.result_types)
-    saves = backward_of(callee, given, wanted_of(node)).saves
+    present = (True,) * len(callee.result_types)
+    saves = backward_of(callee, present, wanted_of(node)).saves
     params, results = callee.fragment.params, callee.fragment.results
     between = [save for save in saves if save not in params and save not in results]
     needed = {*saves, *[operand for op in in_order(between) for operand in op.operands]}
@@ -42,20 +42,20 @@ def pull(
 ) -> list[Value | None]:
     """The cotangent of each input of a node, None where gradients do not flow. `inputs` are the node's own,
     or stand for them; `saved` has some of its results, by place."""
-    given = tuple([cotangent is not None for cotangent in cotangents])
+    present = tuple([cotangent is not None for cotangent in cotangents])
     wanted = wanted_of(node)
-    key = ("pull", node.callee.id, given, wanted, tuple(saved))
-    program = programs.get(key, lambda: _program(node.callee, given, wanted, list(saved)))
+    key = ("pull", node.callee.id, present, wanted, tuple(saved))
+    program = programs.get(key, lambda: _program(node.callee, present, wanted, list(saved)))
     offered = [*inputs, *saved.values(), *[cotangent for cotangent in cotangents if cotangent is not None]]
     results = iter(call_program(program, offered, where, offered[-1].device))
     return [next(results) if is_wanted else None for is_wanted in wanted]
 
 
 def _program(
-    callee: Callee, given: tuple[bool, ...], wanted: tuple[bool, ...], saved: Sequence[int]
+    callee: Callee, present: tuple[bool, ...], wanted: tuple[bool, ...], saved: Sequence[int]
 ) -> Program:
-    fragment, backward = callee.fragment, backward_of(callee, given, wanted)
-    inputs = [flat.Value(each.type) for each in fragment.params]
+    fragment, backward = callee.fragment, backward_of(callee, present, wanted)
+    inputs = [flat.Value(param.type) for param in fragment.params]
     values = dict(zip(fragment.params, inputs, strict=True))
     replay(fragment.ops, values, None, True)
     kept = [flat.Value(fragment.results[i].type) for i in saved]

@@ -131,13 +131,13 @@ class Recorder:
         seen: set[Value] = set()
         waiting = [value]
         while waiting:
-            each = waiting.pop()
-            if each in seen or each.buffer is not None:
+            reached = waiting.pop()
+            if reached in seen or reached.buffer is not None:
                 continue
-            if each.node is None:
+            if reached.node is None:
                 return False
-            seen.add(each)
-            waiting += [one for node in (each.node, *each.node.path) for one in node.inputs]
+            seen.add(reached)
+            waiting += [one for node in (reached.node, *reached.node.path) for one in node.inputs]
         return self.outer is None or self.outer.knows(value)
 
     def touch_grad(self, origin: Origin, clears: bool = False) -> None:
@@ -237,8 +237,8 @@ def record(
     targets += written.values()
     gradients = Gradients()
     if not policy.differentiates:
-        gradients, made = _gradients(recorder, after, stand_ins)
-        targets += [final_grads[id(each)] for each in made]
+        gradients, owners = _gradients(recorder, after, stand_ins)
+        targets += [final_grads[id(owner)] for owner in owners]
     counts = policy.counts.found if policy.counts is not None else []
     if not targets:
         raise TraceError(
@@ -251,15 +251,15 @@ def record(
         _refuse_gradients(recorder, after, trace)
     inputs = [arguments.get(leaf, recorder.reads.get(leaf, leaf)) for leaf in trace.leaves]
     origins = [target.origin for target in targets]
-    places = {id(each): i for i, each in reversed(list(enumerate(stand_ins)))}
+    places = {id(stand_in): i for i, stand_in in reversed(list(enumerate(stand_ins)))}
     inputs = [operand if type(operand) is int else places.get(id(operand), operand) for operand in inputs]
     return Recording(
         trace, inputs, returned, structure, list(written), gradients, origins, places, recorder, counts
     )
 
 
-def is_holder(each: Any) -> bool:
-    return isinstance(each, Holder)
+def is_holder(leaf: Any) -> bool:
+    return isinstance(leaf, Holder)
 
 
 def _written(
@@ -280,7 +280,7 @@ def _gradients(
     recorder: Recorder, after: dict[Origin, Any], stand_ins: Sequence[Holder]
 ) -> tuple[Gradients, list[Any]]:
     """What became of the gradients that the function touched, and the tensors that it made for them."""
-    gradients, made = Gradients(), []
+    gradients, finals = Gradients(), []
     owners = {stand_in.collector: i for i, stand_in in enumerate(stand_ins) if stand_in.collector is not None}
     used = {id(tensor) for tensor in (*recorder.reads.values(), *recorder.written)}
     for origin, final in after.items():
@@ -293,8 +293,8 @@ def _gradients(
             gradients.cleared.append(owner)
         elif final is not None and final is not before:
             gradients.made.append(owner)
-            made.append(final)
-    return gradients, made
+            finals.append(final)
+    return gradients, finals
 
 
 def _inside(recorder: Recorder, targets: Sequence[Value]) -> Trace:
@@ -312,8 +312,8 @@ def _inside(recorder: Recorder, targets: Sequence[Value]) -> Trace:
 
 def _refuse_gradients(recorder: Recorder, after: dict[Origin, Any], trace: Trace) -> None:
     """Refuse `backward()` inside a transformed function where it reaches leaves outside."""
-    for each in recorder.own:
-        each.origin = None
+    for value in recorder.own:
+        value.origin = None
     changed = [origin for origin, final in after.items() if final is not recorder.grads[origin]]
     reached = {id(leaf.origin.of) for leaf in trace.leaves if leaf.origin is not None}
     if any(id(origin) in reached for origin in changed):

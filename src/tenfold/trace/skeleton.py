@@ -46,7 +46,7 @@ def _skeleton(callee: Callee) -> tuple[Skeleton, Numbers]:
     if isinstance(callee, OpCall):
         numbers: list[int] = []
         arguments = _emptied(callee.arguments, numbers)
-        types = tuple([(each.dtype, each.rank) for each in callee.types])
+        types = tuple([(type.dtype, type.rank) for type in callee.types])
         return skeleton_of_parts((callee.row, types, arguments, results)), tuple(numbers)
     if isinstance(callee, GradientProgram):
         return skeleton_of_parts(("gradient", callee.wiring.key, results)), ()
@@ -56,7 +56,7 @@ def _skeleton(callee: Callee) -> tuple[Skeleton, Numbers]:
 def _emptied(argument: Any, numbers: list[int]) -> Any:
     """An argument without its whole numbers, which are put aside."""
     if type(argument) is tuple:
-        return tuple([_emptied(each, numbers) for each in argument])
+        return tuple([_emptied(element, numbers) for element in argument])
     if type(argument) is int:
         numbers.append(argument)
         return int
@@ -81,7 +81,7 @@ class Template:
                     (-1 - leaves[operand], 0) if operand in leaves else (places[operand.node], operand.index)  # type: ignore[index]
                     for operand in node.inputs
                 ],
-                [places[each] for each in node.path],
+                [places[step] for step in node.path],
                 node.source,
             )
             for node in trace.nodes
@@ -96,17 +96,17 @@ class Template:
         ]
         nodes: list[Node] = []
         for callee, inputs, path, source in self.nodes:
-            given = [
+            operands = [
                 leaves[-1 - place]
                 if place < 0
                 else Value(nodes[place].callee.result_types[index], self.device, nodes[place], index)
                 for place, index in inputs
             ]
             if isinstance(callee, GradientProgram):
-                on_path = tuple([nodes[each] for each in path])
-                nodes.append(GradientNode(_rewired(callee, on_path), tuple(given), source, on_path))
+                on_path = tuple([nodes[step] for step in path])
+                nodes.append(GradientNode(_rewired(callee, on_path), tuple(operands), source, on_path))
             else:
-                nodes.append(Node(_retyped(callee, given, remaining), tuple(given), source))
+                nodes.append(Node(_retyped(callee, operands, remaining), tuple(operands), source))
         return Trace(nodes, leaves, self.outputs, self.key, self.device)
 
 
@@ -121,7 +121,7 @@ def _retyped(callee: Callee, inputs: Sequence[Value], numbers: Any) -> Callee:
 
 def _filled(argument: Any, numbers: Any) -> Any:
     if type(argument) is tuple:
-        return tuple([_filled(each, numbers) for each in argument])
+        return tuple([_filled(element, numbers) for element in argument])
     return next(numbers) if type(argument) is int else argument
 
 

@@ -74,7 +74,7 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Any
 
 def _key(key: Any) -> Any:
     """A dict's key as a structure of its own: as keys 1 and True are the same, as arguments they are not."""
-    return flatten(key, lambda each: False, [])
+    return flatten(key, lambda leaf: False, [])
 
 
 def difference(before: Any, now: Any) -> tuple[tuple[Any, ...], str, str]:
@@ -108,8 +108,8 @@ def unflatten(structure: Any, leaves: Any) -> Any:
     kind, keys, parts = structure
     built = [unflatten(part, leaves) for part in parts]
     if keys is not None:
-        made = kind()
+        mapping = kind()
         names = [key if type(key) is str else unflatten(key, iter(())) for key in keys]
-        made.update(zip(names, built, strict=True))
-        return made
+        mapping.update(zip(names, built, strict=True))
+        return mapping
     return kind(*built) if hasattr(kind, "_fields") else kind(built)

@@ -48,11 +48,11 @@ class Client:
 
 
 def client(platform: str) -> Client:
-    found = started.get(platform)
-    if found is None:
+    known = started.get(platform)
+    if known is None:
         with lock, uninterrupted():
-            found = started.get(platform) or started.setdefault(platform, Client(platform))
-    return found
+            known = started.get(platform) or started.setdefault(platform, Client(platform))
+    return known
 
 
 def require_unforked() -> None:
@@ -130,9 +130,9 @@ def find_cuda_plugin() -> str | None:
     except ImportError:
         return None
     for folder in jaxunprofiled.__path__:
-        found = sorted(glob.glob(os.path.join(folder, "xla_cuda*", "xla_cuda_plugin.so")))
-        if found:
-            return found[-1]
+        plugins = sorted(glob.glob(os.path.join(folder, "xla_cuda*", "xla_cuda_plugin.so")))
+        if plugins:
+            return plugins[-1]
     return None
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import tenfold as tn
 from tenfold import flat
@@ -84,6 +85,35 @@ def test_a_library_declares_and_implements_ops():
     assert tn.ops.declared.scaled(tn.ones(1), 3.0).item() == 3.0
     with pytest.raises(tn.ArgumentError, match="was not declared"):
         library.impl("unknown", lambda x: x, "CPU")
+
+
+def test_composite_functions_and_those_that_add_a_gradient_run_as_in_pytorch():
+    def run(package):
+        library = package.library.Library("composed", "DEF")
+        library.define("norm(Tensor x, *, float by=1.0) -> Tensor")
+        library.impl("norm", lambda x, *, by: (x * x).sum() * by, "CompositeImplicitAutograd")
+        library.define("cube(Tensor x) -> Tensor")
+        library.impl("cube", lambda x: package.tensor(x.numpy() ** 3), "CPU")
+
+        class Cube(package.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                with package._C._AutoDispatchBelowAutograd():
+                    return package.ops.composed.cube(x)
+
+            @staticmethod
+            def backward(ctx, gradient):
+                (x,) = ctx.saved_tensors
+                return gradient * 3 * x * x
+
+        library.impl("cube", Cube.apply, "Autograd")
+        x = package.tensor([1.0, 2.0], requires_grad=True)
+        value = package.ops.composed.norm(x, by=2.0) + package.ops.composed.cube(x).sum()
+        value.backward()
+        return value.item(), x.grad.tolist()
+
+    assert run(tn) == run(torch) == (19, [7, 20])
 
 
 def test_what_results_look_like_may_be_said_before_the_op_is_defined():

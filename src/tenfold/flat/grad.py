@@ -185,8 +185,10 @@ def _dynamic_update(ct: Value, op: m.DynamicUpdateSlice) -> tuple[Any, ...]:
 def _custom_call(cts: tuple[Value | None, ...], op: s.CustomCall) -> Sequence[Any]:
     rule = CUSTOM_GRADIENTS.get(op.call_target_name)
     if rule is None:
+        called = op.call_target_name.removeprefix(f"{s.PYTHON}#").partition("#")[0]
         raise UnsupportedError(
-            f"the call of {op.call_target_name!r} has no gradient", help="detach what comes through it"
+            f"the call of {called!r} has no gradient",
+            help="register one, by register_autograd, or detach what comes through it",
         )
     return rule(cts, op)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.base.errors import ArgumentError, UnsupportedError
+from tenfold.base.errors import ArgumentError
 from tenfold.library.custom import CustomOpDef
 from tenfold.library.declared import FAKES, Library, define, impl, opcheck
 from tenfold.library.schemas import infer_schema
@@ -40,18 +40,13 @@ def custom_op(
 
     Parameters annotated `np.ndarray` get NumPy arrays, and those annotated `Tensor` get tensors; the
     function runs on the CPU, when a value is needed, and is not looked into. It is `tenfold.ops.mylib.cube`
-    from then on.
+    from then on. The tensors that `mutates_args` names hold what the function has written to them; their
+    history stays as it was.
     """
     if "::" not in name or not all(part.isidentifier() for part in name.split("::")):
         raise ArgumentError(f"{name!r} is no name of an op", help='write "mylib::name"')
-    if mutates_args not in ((), [], ""):
-        raise UnsupportedError(
-            f"{name}: an op that writes to its arguments is not supported",
-            help="return the new value instead",
-        )
-
     def define(function: Callable[..., Any]) -> CustomOpDef:
-        text = schema or infer_schema(function, mutates_args=())
+        text = schema or infer_schema(function, mutates_args=mutates_args)
         made = CustomOpDef(name, function, f"{name}{text}")
         if name in FAKES:
             made.register_fake(FAKES[name])

@@ -10,10 +10,11 @@ import numpy as np
 
 from tenfold import flat
 from tenfold.base.devices import Device
-from tenfold.base.errors import ArgumentError, UnsupportedError
+from tenfold.base.errors import ArgumentError, GradientError, UnsupportedError
 from tenfold.flat.structured import PYTHON
 from tenfold.library.schemas import takes_arrays
 from tenfold.library.stand_ins import lowered, result_types, slots_filled, taken_apart
+from tenfold.library.written import written_argument
 from tenfold.ops import kernels
 from tenfold.ops.table import OTHERS, SLOT, op, written
 from tenfold.tensor import Tensor, leaf
@@ -57,10 +58,16 @@ class CustomOpDef:
         self._takes_arrays = takes_arrays(kernel)
         kernels.PYTHON_KERNELS[name] = self._on_arrays
         namespace, _, short = name.partition("::")
-        OTHERS.setdefault(namespace, {}).pop(short, None)  # a notebook's cell may run again
+        short, _, overload = short.partition(".")
+        rows = OTHERS.setdefault(namespace, {}).setdefault(short, [])
+        rows[:] = [row for row in rows if row.overload != overload]  # a notebook's cell may run again
         op(schema, host=True, late=written, method=False)(self._on_host)
-        (self.row,) = OTHERS[namespace][short]
+        self.row = rows[-1]
+        arguments = self.row.schema.arguments
+        self._written = [i for i, argument in enumerate(arguments) if argument.type.is_written]
         self._call = dispatched(short, [self.row])
+        if self._written and not self.row.schema.returns:
+            self.register_fake(lambda *args, **kwargs: None)  # what is written keeps its type
         functools.update_wrapper(self, kernel)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -84,6 +91,11 @@ class CustomOpDef:
     ) -> None:
         """Say how gradients flow: `backward(ctx, *gradients)` gives one for each argument, None for those
         without; `setup_context(ctx, inputs, output)` leaves in `ctx` what it needs."""
+        if self._written:
+            raise GradientError(
+                f"{self.row.schema} writes to its arguments and can have no gradient",
+                help="make an op that returns new tensors, and register its gradient",
+            )
         self._backward, self._setup = backward, setup_context
         if self._fake is not None:
             self.register_fake(self._fake)
@@ -94,17 +106,45 @@ class CustomOpDef:
         from tenfold.flat.vmap import CUSTOM_BATCHING
 
         CUSTOM_BATCHING[f"{PYTHON}#{self.name}"] = functools.partial(self._batched, function)
+        self.row.calls.clear()
         return function
 
     # How it runs
 
     def _on_arrays(self, *arguments: Any) -> list[np.ndarray]:
-        """The kernel on arrays, whichever it takes."""
+        """The kernel on arrays, whichever it takes. What it writes to is a copy, and among the results."""
+        given = list(arguments)
+        for i in self._written:
+            given[i] = _each(np.ndarray, np.array, given[i])
         if not self._takes_arrays:
-            arguments = tuple([_each(np.ndarray, _tensor, argument) for argument in arguments])
-        results = self._kernel(*arguments)
-        several = results if isinstance(results, (tuple, list)) else (results,)
-        return [each.numpy() if isinstance(each, Tensor) else np.asarray(each) for each in several]
+            for i, argument in enumerate(given):
+                convert = written_argument if i in self._written else _tensor
+                given[i] = _each(np.ndarray, convert, argument)
+        results = self._own_results(self._kernel, given)
+        written = [each for i in self._written for each in _parts(given[i])]
+        if any(result is each for result in results for each in written):
+            raise ArgumentError(
+                f"{self.name} gives back an argument that it writes to", help="return a clone of it, or None"
+            )
+        return [
+            each.numpy() if isinstance(each, Tensor) else np.asarray(each) for each in (*results, *written)
+        ]
+
+    def _own_results(self, function: Callable[..., Any], given: Sequence[Any]) -> list[Any]:
+        """What a function of the op's arguments gives, less the results that are arguments it writes to."""
+        schema = self.row.schema
+        count = len(schema.positional)
+        names = [argument.name for argument in schema.keyword_only]
+        results = function(*given[:count], **dict(zip(names, given[count:], strict=True)))
+        several = results if isinstance(results, (tuple, list)) else [] if results is None else [results]
+        if len(schema.returns) == 1 and schema.returns[0].type.is_list:
+            return list(several)
+        if len(several) != len(schema.returns):
+            raise ArgumentError(
+                f"{self.name} gave {len(several)} results, where its schema has {len(schema.returns)}"
+            )
+        pairs = zip(several, schema.returns, strict=True)
+        return [result for result, returned in pairs if not returned.type.is_written]
 
     def _on_host(self, *arguments: Any) -> list[np.ndarray]:
         if self._backward is not None:
@@ -118,10 +158,11 @@ class CustomOpDef:
         def computed(*arguments: Any) -> Any:
             slots, values = taken_apart(arguments)
             assert self._fake is not None
-            results = result_types(self._fake, arguments)
+            results = result_types(functools.partial(self._own_results, self._fake), arguments)
+            results += [each.type for i in self._written for each in _parts(arguments[i])]
             text = kernels.encoded(slots, SLOT, results)
             made = flat.python_call(self.name, text, values, results)
-            return made if len(self.row.schema.returns) > 1 else made[0]
+            return made if len(results) > 1 else made[0]
 
         return computed if self._backward is None else flat.differentiated(self._gradient)(computed)
 
@@ -166,10 +207,19 @@ class CustomOpDef:
 
         def mapped(*tensors: Tensor) -> list[Any]:
             given = slots_filled(slots, iter(tensors))
+            for i in self._written:
+                given[i] = _each(Tensor, Tensor.clone, given[i])
             outputs, out_dims = function(Info(batch.size, "error"), in_dims, *given)
             several = isinstance(outputs, (tuple, list))
-            pairs = zip(outputs, out_dims, strict=True) if several else [(outputs, out_dims)]
-            return [_in_front(each, dim, batch.size) for each, dim in pairs]
+            pairs = list(zip(outputs, out_dims, strict=True)) if several else [(outputs, out_dims)]
+            results = [_in_front(each, dim, batch.size) for each, dim in pairs if each is not None]
+            for i in self._written:
+                dims = in_dims[i] if isinstance(in_dims[i], list) else [in_dims[i]]
+                results += [
+                    _in_front(each, dim, batch.size)
+                    for each, dim in zip(_parts(given[i]), dims, strict=True)
+                ]
+            return results
 
         return lowered(mapped, [batch.at(each) for each in inputs])
 
@@ -187,7 +237,15 @@ def _gradients_of(gradient: Any, argument: Any) -> list[Any]:
 def _each(kinds: Any, convert: Callable[[Any], Any], argument: Any) -> Any:
     if isinstance(argument, kinds):
         return convert(argument)
-    return [_each(kinds, convert, each) for each in argument] if isinstance(argument, list) else argument
+    if isinstance(argument, (tuple, list)):
+        return [_each(kinds, convert, each) for each in argument]
+    return argument
+
+
+def _parts(argument: Any) -> list[Any]:
+    """The tensors, arrays or values of an argument: none where it is None."""
+    parts = argument if isinstance(argument, (tuple, list)) else [argument]
+    return [part for part in parts if part is not None]
 
 
 def _tensor(array: np.ndarray) -> Tensor:

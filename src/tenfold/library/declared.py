@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.base.errors import ArgumentError, located
 from tenfold.library.custom import CustomOpDef
+from tenfold.ops import kernels
 
 # What was declared, and what was said of ops that are not implemented yet.
 SCHEMAS: dict[str, str] = {}
 FAKES: dict[str, Callable[..., Any]] = {}
-# Keys of PyTorch's under which values are computed. The others say how gradients or types come about.
-_COMPUTING = ("", "default", "cpu", "cuda", "compositeimplicitautograd", "compositeexplicitautograd")
+AUTOGRADS: dict[str, Callable[..., Any]] = {}
+# Keys of PyTorch's under which values are computed, under which a function is called on tensors in the op's
+# place, and under which it may call the op in turn, to add a gradient.
+_COMPUTING = ("", "default", "cpu", "cuda", "compositeexplicitautograd")
+_COMPOSITE = "compositeimplicitautograd"
+_AUTOGRAD = ("autograd", "autogradcpu", "autogradcuda")
 
 
 @located
@@ -30,7 +36,14 @@ def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, l
         names = [str(key or "").lower() for key in keys]
         if "meta" in names:
             FAKES[qualname] = function
-        if any(name in _COMPUTING for name in names):
+        if any(name in _AUTOGRAD for name in names):
+            AUTOGRADS[qualname] = function
+            if qualname in kernels.PYTHON_KERNELS:
+                _call_instead(qualname, function)
+        if _COMPOSITE in names:
+            _implement(qualname, function)
+            _call_instead(qualname, function)
+        elif any(name in _COMPUTING for name in names):
             _implement(qualname, function)
         return function
 
@@ -43,6 +56,27 @@ def _implement(name: str, function: Callable[..., Any]) -> None:
     made = CustomOpDef(name, function, f"{name}{SCHEMAS[name]}")
     if name in FAKES:
         made.register_fake(FAKES[name])
+    if name in AUTOGRADS:
+        _call_instead(name, AUTOGRADS[name])
+
+
+def _call_instead(name: str, function: Callable[..., Any]) -> None:
+    """Call a function in an op's place; where that calls the op, the op's kernel runs."""
+    row = kernels.PYTHON_KERNELS[name].__self__.row  # type: ignore[attr-defined]
+    count = len(row.schema.positional)
+    names = [argument.name for argument in row.schema.keyword_only]
+    calling = threading.local()
+
+    def instead(*arguments: Any) -> Any:
+        if getattr(calling, "inside", False):
+            return NotImplemented
+        calling.inside = True
+        try:
+            return function(*arguments[:count], **dict(zip(names, arguments[count:], strict=True)))
+        finally:
+            calling.inside = False
+
+    row.instead = instead
 
 
 class Library:

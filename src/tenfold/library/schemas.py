@@ -26,10 +26,21 @@ _SCHEMA_TYPES = {
 def infer_schema(
     function: Callable[..., Any], /, *, mutates_args: Any = (), op_name: str | None = None
 ) -> str:
-    """The schema that a function's annotations tell: `(Tensor x, float scale=1.0) -> Tensor`."""
+    """The schema that a function's annotations tell: `(Tensor x, float scale=1.0) -> Tensor`.
+
+    Those of `mutates_args` are written, `Tensor(a0!) x`; "unknown" says that every tensor may be.
+    """
     hints = typing.get_type_hints(function)
     parts: list[str] = []
-    for parameter in inspect.signature(function).parameters.values():
+    parameters = inspect.signature(function).parameters
+    if mutates_args != "unknown":
+        mutates_args = set([mutates_args] if isinstance(mutates_args, str) else mutates_args) - {""}
+        if unknown := mutates_args - parameters.keys():
+            raise ArgumentError(
+                f"mutates_args names {sorted(unknown)}, which the function does not take",
+                help=f"it takes {', '.join(parameters)}",
+            )
+    for place, parameter in enumerate(parameters.values()):
         if parameter.name not in hints:
             raise ArgumentError(
                 f"the parameter {parameter.name!r} has no annotation", help="write one, such as Tensor"
@@ -37,13 +48,23 @@ def infer_schema(
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
             parts.append("*")
         default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
-        parts.append(f"{_schema_type(hints[parameter.name])} {parameter.name}{default}")
+        kind = _schema_type(hints[parameter.name])
+        holds_tensors = kind.startswith("Tensor")
+        if holds_tensors if mutates_args == "unknown" else parameter.name in mutates_args:
+            if not holds_tensors:
+                raise ArgumentError(
+                    f"mutates_args names {parameter.name!r}, which is a {kind}: only tensors are written"
+                )
+            kind = kind.replace("Tensor", f"Tensor(a{place}!)", 1)
+        parts.append(f"{kind} {parameter.name}{default}")
     if "return" not in hints:
         raise ArgumentError(
-            "the result has no annotation", help="write -> Tensor, or -> tuple[Tensor, Tensor]"
+            "the result has no annotation", help="write -> Tensor, -> tuple[Tensor, Tensor] or -> None"
         )
     result = hints["return"]
-    if typing.get_origin(result) is tuple:
+    if result is type(None):
+        returns = "()"
+    elif typing.get_origin(result) is tuple:
         returns = f"({', '.join(_schema_type(get_arg) for get_arg in typing.get_args(result))})"
     else:
         returns = _schema_type(result)

@@ -44,15 +44,15 @@ def _constant(value: Any) -> flat.Value:
     return flat.constant(Tensor(value).numpy(), value.type.dtype)
 
 
-def result_types(fake: Callable[..., Any], arguments: Sequence[Any]) -> list[flat.TensorType]:
+def result_types(
+    fake: Callable[[list[Any]], Sequence[Tensor]], arguments: Sequence[Any]
+) -> list[flat.TensorType]:
     """What the results look like, as `register_fake` tells."""
     slots, values = taken_apart(arguments)
     device = Device("cpu").resolved
     with outside():
         tensors = [Tensor(Value(value.type, device)) for value in values]
-        results = fake(*slots_filled(slots, iter(tensors)))
-        several = results if isinstance(results, (tuple, list)) else (results,)
-        return [each.current().type for each in several]
+        return [each.current().type for each in fake(slots_filled(slots, iter(tensors)))]
 
 
 def taken_apart(arguments: Sequence[Any]) -> tuple[list[Any], list[flat.Value]]:

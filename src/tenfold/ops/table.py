@@ -121,6 +121,8 @@ class Facts:
     # program runs are replaced by their types, and those numbers. Else Scalars, floats and LATE_NAMES may.
     late: Callable | None = None
     special: tuple[float, ...] = ()  # numbers that the lowering treats in a way of their own: they may not
+    # A function of tensors that runs in the op's place, and gives NotImplemented where the op itself is to.
+    instead: Callable | None = None
     fills_out: bool = False  # an `out=` of as many elements keeps its shape
     uniform: bool = False  # all elements of a result are equal: it may be written into an expanded tensor
 

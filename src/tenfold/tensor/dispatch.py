@@ -67,11 +67,20 @@ class Plan:
             self.bundle = constructor._make
         elif len(fields) > 1:
             self.bundle = tuple
+        # The arguments that are written to, and for each result the one that it is.
+        self.written = [i for i, a in enumerate(schema.arguments) if a.type.is_written]
+        self.returned = [self._written_as(result.type) for result in schema.returns]
         # Whether the arguments need no more than tensors taken apart.
         self.plain = self.device is None and not (row.random or row.host)
         # Whether a call is no more than its node: one tensor out, that is no view.
         one = self.bundle is None and not (self.lists or self.number or self.view)
-        self.quick = self.plain and one and row.prepare is None and not row.storage
+        self.quick = self.plain and one and row.prepare is None and not (row.storage or self.written)
+
+    def _written_as(self, result: Any) -> int | None:
+        """The argument that is written to and given back as this result."""
+        arguments = self.row.schema.arguments
+        shared = [i for i in self.written if arguments[i].type.alias_sets & result.alias_sets]
+        return shared[0] if shared else None
 
 
 def _printed(results: Any) -> str:
@@ -104,6 +113,10 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
     plan = _plans.get(row)
     if plan is None:
         plan = _plans[row] = Plan(row)
+    if row.instead is not None:
+        result = row.instead(*arguments)
+        if result is not NotImplemented:
+            return result
     if context.autocast is not None:
         arguments = context.autocast(row, arguments)
     try:
@@ -122,6 +135,8 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
     values = [
         _argument(argument, is_tensor) for argument, is_tensor in zip(arguments, plan.tensors, strict=True)
     ]
+    if plan.written:
+        return _writing(plan, arguments, values, where)
     if row.host:
         if row.sized is not None and (counts := sized.counts()) is not None:
             return _wrap(plan, [Tensor(value) for value in sized.call(row, values, counts, where)])
@@ -180,7 +195,30 @@ def _bound_depth(results: Sequence[Value]) -> None:
         evaluate.evaluate(results)
 
 
+def _writing(plan: Plan, arguments: Sequence[Any], values: list[Any], where: Any) -> Any:
+    """Call a row that writes to arguments: after its results it gives what these hold from then on. Gradients
+    pass by, as they do by what is written to `x.detach()`."""
+    if plan.row.host:
+        results = _host_results(plan, values, where)
+    else:
+        results = [Tensor(result) for result in call_op(plan.row, values, where)]
+    written = [target for i in plan.written for target in _tensors(arguments[i])]
+    count = len(results) - len(written)
+    for target, result in zip(written, results[count:], strict=True):
+        target.detach().assign(result.detach().current())
+    own = iter(results[:count])
+    return _wrap(plan, [next(own) if i is None else arguments[i] for i in plan.returned])
+
+
+def _tensors(argument: Any) -> list[Tensor]:
+    if isinstance(argument, (tuple, list)):
+        return [element for element in argument if isinstance(element, Tensor)]
+    return [argument] if isinstance(argument, Tensor) else []
+
+
 def _wrap(plan: Plan, results: list[Tensor]) -> Any:
+    if not plan.row.schema.returns:
+        return None
     if plan.bundle is not None:
         return plan.bundle(results)
     if plan.lists:
@@ -226,6 +264,10 @@ def _prepare(plan: Plan, values: list[Any]) -> tuple[Device | None, generators.G
 
 
 def _on_host(plan: Plan, values: list[Any], where: Any) -> Any:
+    return _wrap(plan, _host_results(plan, values, where))
+
+
+def _host_results(plan: Plan, values: list[Any], where: Any) -> list[Tensor]:
     """Run a row whose result's shape depends on data: on NumPy arrays, now."""
     inputs: list[Value] = []
 
@@ -241,13 +283,10 @@ def _on_host(plan: Plan, values: list[Any], where: Any) -> Any:
         raise located(error, plan.row, where, values) from None
     device = inputs[0].device
     several = isinstance(arrays, (tuple, list))
-    return _wrap(
-        plan,
-        [
-            leaf(np.ascontiguousarray(array).reshape(array.shape), device)
-            for array in (arrays if several else [arrays])
-        ],
-    )
+    return [
+        leaf(np.ascontiguousarray(array).reshape(array.shape), device)
+        for array in (arrays if several else [arrays])
+    ]
 
 
 def _chosen(plan: Plan, values: list[Any], where: Any) -> Tensor:
@@ -297,6 +336,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
     quick: dict[tuple[Any, ...], OpCall] = {}
     quick_weight = 0
     creates = any("pin_memory" in row.text for row in rows)
+    has_out = any("!) out" in row.text for row in rows)  # by its own schema
 
     def call(*args: Any, **kwargs: Any) -> Any:
         key: tuple[Any, ...] | None = None
@@ -329,7 +369,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         nonlocal resolver, quick_weight
         if resolver is None:
             resolver = _resolver(name, rows, method)
-        out = kwargs.pop("out", None) if kwargs else None
+        out = kwargs.pop("out", None) if kwargs and not has_out else None
         try:
             requires_grad = creates and kwargs and kwargs.pop("requires_grad", False)
             index, arguments = resolver.bind(args, kwargs)

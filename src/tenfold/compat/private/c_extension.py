@@ -6,6 +6,7 @@ import contextlib
 import sys
 from typing import Any
 
+from tenfold.autograd.grad_mode import no_grad
 from tenfold.base.absent import AbsentModule
 from tenfold.base.devices import Device as device
 from tenfold.base.devices import get_default_device
@@ -41,6 +42,7 @@ class DispatchKeySet(frozenset[Any]):
         return DispatchKeySet(*super().__or__(other))
 
 
+_AutoDispatchBelowAutograd = no_grad  # below autograd nothing is recorded for gradients
 _ExcludeDispatchKeyGuard = _IncludeDispatchKeyGuard = contextlib.nullcontext
 
 

@@ -38,6 +38,7 @@ EXPANSIONS: dict[str, Expansions] = {
     "torch": FOR_TORCH,
     "linalg": FOR_LOWERING,
     "tosa": FOR_LOWERING,
+    "fx": {},  # whose calls Tenfold runs itself
 }
 Record = Callable[[Sequence[Tensor]], Recording]
 

@@ -45,6 +45,7 @@ def custom_op(
     """
     if "::" not in name or not all(part.isidentifier() for part in name.split("::")):
         raise ArgumentError(f"{name!r} is no name of an op", help='write "mylib::name"')
+
     def define(function: Callable[..., Any]) -> CustomOpDef:
         text = schema or infer_schema(function, mutates_args=mutates_args)
         made = CustomOpDef(name, function, f"{name}{text}")

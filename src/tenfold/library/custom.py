@@ -18,6 +18,7 @@ from tenfold.library.written import written_argument
 from tenfold.ops import kernels
 from tenfold.ops.table import OTHERS, SLOT, op, written
 from tenfold.tensor import Tensor, leaf
+from tenfold.tensor.dispatch import aten
 from tenfold.tensor.dispatch import function as dispatched
 
 __all__ = ["Context", "CustomOpDef", "Info"]
@@ -208,7 +209,7 @@ class CustomOpDef:
         def mapped(*tensors: Tensor) -> list[Any]:
             given = slots_filled(slots, iter(tensors))
             for i in self._written:
-                given[i] = _each(Tensor, Tensor.clone, given[i])
+                given[i] = _each(Tensor, aten("clone"), given[i])
             outputs, out_dims = function(Info(batch.size, "error"), in_dims, *given)
             several = isinstance(outputs, (tuple, list))
             pairs = list(zip(outputs, out_dims, strict=True)) if several else [(outputs, out_dims)]
@@ -216,8 +217,7 @@ class CustomOpDef:
             for i in self._written:
                 dims = in_dims[i] if isinstance(in_dims[i], list) else [in_dims[i]]
                 results += [
-                    _in_front(each, dim, batch.size)
-                    for each, dim in zip(_parts(given[i]), dims, strict=True)
+                    _in_front(each, dim, batch.size) for each, dim in zip(_parts(given[i]), dims, strict=True)
                 ]
             return results
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 import traceback
 from collections.abc import Iterator
 from typing import Any
@@ -16,17 +17,19 @@ _results: dict[str, Any] = {"stages": {}, "seconds": {}}
 _arrays: dict[str, np.ndarray] = {}
 _random = np.random.RandomState(0)
 _run = [""]
+_untimed = [0.0]
 
 
 def begin(run: str) -> None:
     """Begin a run of the program, which draws the same numbers as every other."""
     _run[0] = f"{run} run, "
+    _untimed[0] = 0.0
     _random.seed(0)
 
 
 def finish(run: str, seconds: float) -> None:
     """Report how long a run took."""
-    _results["seconds"][run] = seconds
+    _results["seconds"][run] = seconds - _untimed[0]
     _write()
 
 
@@ -44,6 +47,14 @@ def stage(name: str) -> Iterator[None]:
         raise SystemExit(1) from error
     _results["stages"][name] = True
     _write()
+
+
+@contextlib.contextmanager
+def untimed() -> Iterator[None]:
+    """What is not part of the program, and does not count."""
+    start = time.time()
+    yield
+    _untimed[0] += time.time() - start
 
 
 def compare(name: str, value: Any, kind: str = "output") -> None:

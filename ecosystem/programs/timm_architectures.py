@@ -3,13 +3,17 @@
 
 Batch normalisations are handed contiguous gradients: of one image, in evaluation mode, PyTorch's gradient of
 their bias is wrong on the CPU where the incoming gradient is transposed, as it is in levit, xcit and lambda
-networks. Finite differences in float64 agree with Tenfold's."""
+networks. Finite differences in float64 agree with Tenfold's.
 
+The numbers to agree with are PyTorch's in float64: in float32 its gradients of visformer_tiny and
+lambda_resnet26t are further from those than the tolerance."""
+
+import os
 import sys
 import zlib
 
 import numpy as np
-from stages import compare, stage
+from stages import compare, stage, untimed
 
 with stage("imports"):
     import timm
@@ -42,6 +46,16 @@ def build(name):
         return model, model.default_cfg["input_size"][-1]
 
 
+def passed(model, image):
+    """The output for an image, and the first gradients of each parameter."""
+    model.zero_grad()
+    output = model.eval()(image)
+    output = output[0] if isinstance(output, (tuple, list)) else output
+    torch.nn.functional.cross_entropy(output, torch.tensor([1])).backward()
+    parts = [each.grad.numpy().ravel()[:40] for each in model.parameters() if each.grad is not None]
+    return output, np.concatenate(parts)
+
+
 for name in NAMES[int(sys.argv[1]) - 1 :: 4]:
     with stage("builds"):
         model, size = build(name)
@@ -55,10 +69,11 @@ for name in NAMES[int(sys.argv[1]) - 1 :: 4]:
             if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm):
                 layer.register_forward_hook(contiguous_gradient)
     with stage("trains"):
-        output = model.eval()(torch.tensor(random.randn(1, 3, size, size).astype("float32")))
-        output = output[0] if isinstance(output, (tuple, list)) else output
-        torch.nn.functional.cross_entropy(output, torch.tensor([1])).backward()
+        image = torch.tensor(random.randn(1, 3, size, size).astype("float32"))
+        output, gradients = passed(model, image)
+        if os.environ["ECOSYSTEM_ENGINE"] == "pytorch":
+            with untimed():
+                output, gradients = passed(model.double(), image.double())
         compare(f"{name}: logits", output)
-        parts = [each.grad.numpy().ravel()[:40] for each in model.parameters() if each.grad is not None]
-        compare(f"{name}: gradients", np.concatenate(parts), "gradient")
+        compare(f"{name}: gradients", gradients, "gradient")
     print(name, flush=True)

@@ -81,7 +81,7 @@ def test_fully_sharded_data_parallel_trains_as_one_process_does():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("way", "processes"), [("split", 2), ("mixed", 4)])
+@pytest.mark.parametrize(("way", "processes"), [("split", 2), ("mixed", 4), ("hybrid", 4)])
 def test_layers_split_over_processes_train_on_plain_tensors_as_in_pytorch(way, processes):
     printed = {}
     for package in ("tenfold", "torch"):

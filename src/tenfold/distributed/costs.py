@@ -57,7 +57,7 @@ def _group_size(rest: str, devices: int) -> int:
     iota = re.search(r"replica_groups=\[(\d+),(\d+)\]", rest)
     if iota:
         return int(iota.group(2))
-    named = re.search(r"replica_groups=mesh\[(.*?)\] \{(.*?)\}", rest)
+    named = re.search(r"replica_groups=mesh\[(.*?)\](?:, device_ids=\S+)? \{(.*?)\}", rest)
     if named:
         sizes = dict(re.findall(r"'(\w+)'=(\d+)", named.group(1)))
         return math.prod([int(sizes[axis]) for axis in re.findall(r"'(\w+)'", named.group(2))])
@@ -76,6 +76,13 @@ def fully_sharded(parameters: Sequence[int], devices: int) -> dict[str, int]:
     """Each parameter is gathered once and kept for the backward pass. Its gradient is reduced and scattered:
     each device gets its part."""
     return {"all-gather": sum(parameters), "reduce-scatter": sum(parameters) // devices}
+
+
+def hybrid_sharded(parameters: Sequence[int], devices: int) -> dict[str, int]:
+    """As fully sharded over so many devices, in replicas of these: each device adds up its part of the
+    gradients with those that have the same part."""
+    part = sum(parameters) // devices
+    return {"all-gather": sum(parameters), "reduce-scatter": part, "all-reduce": part}
 
 
 def tensor_parallel(

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tenfold.base.meshes import Mesh, Partitioned, Sharding
-from tenfold.base.warning import warn
-from tenfold.flat.collectives import ManualComputation, ReduceScatter, groups_along
+from tenfold.flat.collectives import ManualComputation, ReduceScatter, all_reduce, groups_along
 from tenfold.flat.data_ops import BroadcastInDim, Constant
 from tenfold.flat.elementwise import Convert
 from tenfold.flat.folding import monoid
@@ -20,10 +19,7 @@ from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.sharding import ShardingConstraint
 from tenfold.flat.structured import DotGeneral, Reduce
 from tenfold.mlir.collectives import EMITTERS
-
-MARK = "tenfold.sum"
-PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
-Axes = tuple[str, ...]  # the names of the axes that split a dimension, the outermost first
+from tenfold.mlir.layouts import Axes, Layout, layouts_of
 
 
 class Sum(NamedTuple):
@@ -49,24 +45,14 @@ class Sum(NamedTuple):
         return _on(self.op, [*operands[:own], _on(self.first, operands[own:])])
 
 
-class Layout(NamedTuple):
-    """How the operands and the result of an op are sharded."""
-
-    operands: list[list[Axes]]
-    result: list[Axes]
-
-
 def scatter_sums(emitter: Any, module: Any, function: Function, place: Partitioned) -> None:
     """Turn sums over devices that split the result, too, into reduce-scatters, in place."""
     if place.mesh.platform != "cpu" or place.mesh.size == 1 or not any(map(_splits, function.ops)):
         return
-    propagation = _propagation(emitter.b)
-    if propagation is None:
-        return
     uses = Counter([*function.results, *[operand for op in function.ops for operand in op.operands]])
     sums = [form for op in function.ops for form in _forms(op, uses)]
     operations = {form.op: emitter.values[form.op.result].owner for form in sums}
-    found = _layouts(emitter, module, list(operations.values()), propagation)
+    found = layouts_of(emitter, module, list(operations.values()))
     layouts = dict(zip(operations, found, strict=True))
     done: set[Op] = set()
     for form in reversed(sums):
@@ -168,77 +154,12 @@ def _is_zero(value: Value) -> bool:
     return isinstance(value.op, Constant) and not value.op.value.any()
 
 
-# How Shardy shards it
-
-
-def _propagation(b: Any) -> Any:
-    """Shardy's own pipeline of passes; None where jaxlib has none of that name."""
-    try:
-        return b.passmanager.PassManager.parse(PROPAGATION)
-    except ValueError:
-        warn("jaxlib has no pass that tells shardings: gradients are all-reduced, which sends more bytes")
-        return None
-
-
-def _layouts(emitter: Any, module: Any, operations: Sequence[Any], propagation: Any) -> list[Layout | None]:
-    """How Shardy shards these operations of a module; None where it splits an axis."""
-    ir = emitter.b.ir
-    number = ir.IntegerType.get_signless(64)
-    for i, operation in enumerate(operations):
-        operation.attributes[MARK] = ir.IntegerAttr.get(number, i)
-    copy = module.operation.clone()
-    for operation in operations:
-        del operation.attributes[MARK]
-    propagation.run(copy)
-    layouts: list[Layout | None] = [None] * len(operations)
-
-    def look(operation: Any) -> Any:
-        if MARK in operation.attributes:
-            number = ir.IntegerAttr(operation.attributes[MARK]).value
-            layouts[number] = _layout(emitter, operation)
-        return ir.WalkResult.ADVANCE
-
-    copy.walk(look)
-    return layouts
-
-
-def _layout(emitter: Any, operation: Any) -> Layout | None:
-    values = [*operation.operands, operation.results[0]]
-    axes = [_axes(emitter, each) for each in values]
-    known = [each for each in axes if each is not None]
-    return Layout(known[:-1], known[-1]) if len(known) == len(axes) else None
-
-
-def _axes(emitter: Any, value: Any) -> list[Axes] | None:
-    """The axes that split each dimension of a value; None where one is split itself."""
-    ir, sdy = emitter.b.ir, emitter.b.sdy
-    rank, sharding = ir.ShapedType(value.type).rank, None
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        function = owner.owner
-        if "arg_attrs" in function.attributes:
-            said = function.attributes["arg_attrs"][ir.BlockArgument(value).arg_number]
-            if "sdy.sharding" in said:
-                sharding = said["sdy.sharding"]
-    elif "sdy.sharding" in owner.attributes:
-        place = ir.OpResult(value).result_number
-        sharding = sdy.TensorShardingPerValueAttr(owner.attributes["sdy.sharding"]).shardings[place]
-    if sharding is None:
-        return [()] * rank
-    axes: list[Axes] = []
-    for dimension in sdy.TensorShardingAttr(sharding).dimension_shardings:
-        references = [sdy.AxisRefAttr(axis) for axis in sdy.DimensionShardingAttr(dimension).axes]
-        if any(axis.sub_axis_info is not None for axis in references):
-            return None
-        axes.append(tuple([axis.name for axis in references]))
-    return axes
-
-
 # Code for one device
 
 
 def _scattered(form: Sum, layout: Layout | None, mesh: Mesh) -> ManualComputation | None:
-    """The sum as code for one device, where one of its dimensions lies on axes that split the result, too."""
+    """The sum as code for one device, where one of its dimensions lies on axes that split the result, too.
+    Along axes that do not, the parts are then added up: the replicas of hybrid sharding."""
     if layout is None:
         return None
     lying = [
@@ -250,9 +171,11 @@ def _scattered(form: Sum, layout: Layout | None, mesh: Mesh) -> ManualComputatio
     if len(set(lying)) != 1:
         return None
     added, over = lying[0]
-    names = [name for name, _ in mesh.axes]
-    scattered = [dim for dim, axes in enumerate(layout.result) if axes[-len(over) :] == over]
-    if not scattered or list(over) != [name for name in names if name in over]:
+    ends = [_last_of(axes, over) for axes in layout.result]
+    kept = max(ends, key=len, default=())
+    rest = _without(over, kept)
+    is_split = any(name in rest for axes in layout.result for name in axes)
+    if not kept or is_split or list(kept) != [name for name, _ in mesh.axes if name in kept]:
         return None
     split = dict(zip(form.result, [_without(axes, over) for axes in layout.result], strict=True))
     split[added] = over
@@ -262,12 +185,21 @@ def _scattered(form: Sum, layout: Layout | None, mesh: Mesh) -> ManualComputatio
     if any(_remainder(placed, value) for placed, value in pairs):
         return None
     params = [Value(TensorType(x.dtype, placed.shard_shape(x.shape))) for placed, x in pairs[:-1]]
-    part = form.on(params)
-    groups = groups_along(mesh.axes, over)
-    body = Function(params, [ReduceScatter(part, scattered[0], groups).result], "reduce_scatter")
+    part = ReduceScatter(form.on(params), ends.index(kept), groups_along(mesh.axes, kept)).result
+    if rest:
+        part = all_reduce(part, "add", groups_along(mesh.axes, rest))
+    body = Function(params, [part], "reduce_scatter")
     computation = ManualComputation(form.inputs, body, tuple(into), (out,))
     computation.__dict__["source"] = form.op.source
     return computation
+
+
+def _last_of(axes: Axes, over: Axes) -> Axes:
+    """The innermost of the axes that split a dimension, as far as the sum goes over them."""
+    start = len(axes)
+    while start and axes[start - 1] in over:
+        start -= 1
+    return axes[start:]
 
 
 def _without(axes: Axes, over: Axes) -> Axes:

@@ -35,6 +35,7 @@ from tenfold.flat.uniform import multiplies_uniform
 from tenfold.mlir import collectives, triton
 from tenfold.mlir.attributes import attribute_text
 from tenfold.mlir.interrupts import once, pass_on, uninterrupted
+from tenfold.mlir.layouts import keep_scatters_even
 from tenfold.mlir.scattering import scatter_sums
 from tenfold.ops import tile_kernels
 
@@ -284,6 +285,8 @@ class _Emitter:
             ir.Operation.create("func.return", operands=results)
         self.declare_mesh(module, main)
         if layout is not None:
+            if layout.mesh.size > 1:
+                keep_scatters_even(self, module, layout.mesh)
             scatter_sums(self, module, function, layout)
         calls, reduced = list(self.calls.values()), max(self.reduced)
         small, long = _is_small(function), largest_fusion(function, LONG) >= LONG and is_plain(function)

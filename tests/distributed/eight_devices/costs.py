@@ -32,6 +32,14 @@ class Block(nn.Module):
 
 def bytes_of_step(module, mesh, placement):
     """The bytes of each kind of collective in a step of training, and of the parameters."""
+    found = Counter()
+    for each in collectives_of_step(module, mesh, [placement]):
+        assert each.devices == mesh.size()
+        found[each.kind] += each.bytes
+    return found, [each.numel() * 4 for each in module.parameters()]
+
+
+def collectives_of_step(module, mesh, placements):
     optimizer = tn.optim.SGD(module.parameters(), lr=0.1)
 
     def step(x):
@@ -39,12 +47,8 @@ def bytes_of_step(module, mesh, placement):
         module(x).square().mean().backward()
         optimizer.step()
 
-    x = distribute_tensor(tn.ones(TOKENS, WIDTH), mesh, [placement])
-    found = Counter()
-    for each in costs.collectives(tn.show(step, x, stage="hlo"), mesh.size()):
-        assert each.devices == mesh.size()
-        found[each.kind] += each.bytes
-    return found, [each.numel() * 4 for each in module.parameters()]
+    x = distribute_tensor(tn.ones(TOKENS, WIDTH), mesh, placements)
+    return costs.collectives(tn.show(step, x, stage="hlo"), mesh.size())
 
 
 def model():
@@ -63,6 +67,16 @@ def test_fully_sharded_step_gathers_parameters_and_scatters_gradients(devices):
     mesh = init_device_mesh("cpu", (devices,))
     found, parameters = bytes_of_step(fully_shard(model(), mesh=mesh), mesh, Shard(0))
     assert found == costs.fully_sharded(parameters, devices)
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (4, 2)])
+def test_hybrid_step_adds_up_the_scattered_gradients_of_the_copies(shape):
+    mesh, module = init_device_mesh("cpu", shape), model()
+    sent = Counter()
+    for each in collectives_of_step(fully_shard(module, mesh=mesh), mesh, [Shard(0), Shard(0)]):
+        assert each.devices == shape[0 if each.kind == "all-reduce" else 1]
+        sent[each.kind] += each.bytes
+    assert sent == costs.hybrid_sharded([each.numel() * 4 for each in module.parameters()], shape[1])
 
 
 def test_fully_sharded_gpt_gathers_parameters_and_scatters_gradients(monkeypatch):

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 
 import numpy as np
+import pytest
 
 import tenfold as tn
 from tenfold import nn
@@ -79,6 +80,15 @@ def test_fully_sharded_module_trains_as_on_one_device_and_holds_an_eighth():
     assert all(each.placements == (Shard(0),) for each in state)
     assert bytes_of(state) <= 1.1 * whole_bytes(state) / 8
     assert collectives(module, distribute_tensor(batch(), mesh, [Shard(0)]))["all-gather"] == 6
+
+
+def test_module_over_two_dimensions_is_copied_along_the_first_and_split_along_the_second():
+    mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("copies", "parts"))
+    state = same(fully_shard(made(), mesh=mesh), batch())
+    assert all(each.placements == (Replicate(), Shard(0)) for each in state)
+    assert bytes_of(state) == whole_bytes(state) / 4
+    with pytest.raises(tn.ArgumentError, match="a mesh of one dimension, or of two"):
+        fully_shard(made(), mesh=init_device_mesh("cpu", (2, 2, 2)))
 
 
 def test_distributed_data_parallel_over_a_mesh_trains_as_on_one_device():

@@ -160,6 +160,25 @@ def test_batch_that_the_devices_do_not_divide_counts_each_example_once():
     assert [labels.tolist() for _, labels in batches] == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9]]
 
 
+def test_rows_of_a_tensor_that_is_split_evenly_are_scattered():
+    x = distribute_tensor(tn.arange(64.0).reshape(16, 4), MESH, [Shard(0)]).requires_grad_()
+    index = tn.arange(20).reshape(5, 4) % 16
+    assert (
+        tn.zeros(16, 4).scatter_add(0, index, x.detach()[:5]).tolist()
+        == tn.zeros(16, 4).scatter_add(0, index, tn.arange(20.0).reshape(5, 4)).tolist()
+    )
+    (slope,) = tn.autograd.grad(x.topk(3, 0).values.sum(), x)
+    assert slope.sum(1).tolist() == [0.0] * 13 + [4.0] * 3
+
+    def step(rows, i):
+        return rows.scatter_add(0, (rows[:5] + i).long() % 16, rows[:5]), i
+
+    plain, split = (
+        tn.func.scan(step, each, tn.arange(3.0))[0] for each in (x.detach().full_tensor(), x.detach())
+    )
+    assert split.tolist() == plain.tolist()
+
+
 def test_code_for_one_device_takes_even_parts():
     with pytest.raises(tn.ShapeError, match="dimension 0 of size 10 cannot be split evenly over 8 devices"):
         tn.func.shard_map(lambda part: part, MESH, ([Shard(0)],), [Shard(0)])(X)

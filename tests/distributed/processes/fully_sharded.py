@@ -84,7 +84,24 @@ narrow = FSDP(nn.Linear(4, 2), mixed_precision=MixedPrecision(tn.bfloat16, tn.fl
 result = narrow(x[half])
 result.float().sum().backward()
 assert result.dtype is tn.bfloat16 and narrow.weight.grad.dtype is tn.float32
-with pytest.raises(tn.UnsupportedError, match="NO_SHARD"):
-    FSDP(nn.Linear(4, 2), sharding_strategy=ShardingStrategy.NO_SHARD)
+
+own, across = dist.new_subgroups(1)[0], dist.new_group([0, 1])
+for strategy, rows, options in (
+    (ShardingStrategy.NO_SHARD, 6, {}),
+    (ShardingStrategy.HYBRID_SHARD, 3, {"auto_wrap_policy": ModuleWrapPolicy({nn.Sequential})}),
+    (ShardingStrategy.HYBRID_SHARD, 6, {"process_group": (own, across)}),
+):
+    alone = copy.deepcopy(start)
+    adam = tn.optim.Adam(alone.parameters(), lr=0.01)
+    trained(alone, adam, x, y, lambda limit, it=alone: nn.utils.clip_grad_norm_(it.parameters(), limit))
+    model = FSDP(copy.deepcopy(start), sharding_strategy=strategy, **options)
+    assert model.sharding_strategy is strategy and model[0].weight.to_local().shape == (rows, 4)
+    optimizer = tn.optim.Adam(model.parameters(), lr=0.01)
+    trained(model, optimizer, x[half], y[half], model.clip_grad_norm_)
+    close(model.state_dict(), alone.state_dict())
+with pytest.raises(tn.ArgumentError, match="HYBRID_SHARD without an auto_wrap_policy"):
+    FSDP(nn.Linear(4, 2), sharding_strategy=ShardingStrategy.HYBRID_SHARD)
+with pytest.raises(tn.ArgumentError, match="not a row and a column of all processes"):
+    FSDP(nn.Linear(4, 2), (own, own), ShardingStrategy.HYBRID_SHARD)
 dist.destroy_process_group()
 print("passed", rank)

@@ -1,6 +1,6 @@
-"""A network split by layers over processes, and fully sharded over others, as a program for torchrun writes
-it: plain tensors, of which each process has its own. It runs on the package that is named, Tenfold or
-PyTorch, and prints losses and parameters.
+"""A network as a program for torchrun writes it: plain tensors, of which each process has its own. Its layers
+are split over processes, and fully sharded over others; or it is sharded over some and copied to others. It
+runs on the package that is named, Tenfold or PyTorch, and prints losses and parameters.
 
     tenfold launch --nproc-per-node 4 tests/distributed/processes/tensor_parallel.py tenfold mixed
 """
@@ -59,6 +59,10 @@ def main():
     world, net, group = int(os.environ["WORLD_SIZE"]), built(), 0
     if WAY == "split":
         parallel.parallelize_module(net, device_mesh.init_device_mesh("cpu", (world,)), PLAN)
+    elif WAY == "hybrid":
+        mesh = device_mesh.init_device_mesh("cpu", (2, world // 2), mesh_dim_names=("copies", "parts"))
+        fsdp.fully_shard(net, mesh=mesh)
+        group = dist.get_rank()
     else:
         mesh = device_mesh.init_device_mesh("cpu", (world // 2, 2), mesh_dim_names=("rows", "layers"))
         parallel.parallelize_module(net, mesh["layers"], PLAN)
@@ -75,7 +79,8 @@ def main():
         losses.append(loss.item())
     sums = [parameter.detach().full_tensor().double().square().sum().item() for parameter in net.parameters()]
     numbers = " ".join(f"{number:.5f}" for number in [*losses, *sums])
-    print(f"rank {dist.get_rank()}: {tuple(output.shape)} {numbers}", flush=True)
+    parts = [tuple(parameter.to_local().shape) for parameter in net.parameters()]
+    print(f"rank {dist.get_rank()}: {tuple(output.shape)} {parts} {numbers}", flush=True)
     dist.destroy_process_group()
 
 

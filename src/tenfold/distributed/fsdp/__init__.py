@@ -5,6 +5,7 @@ from tenfold.distributed.fsdp.fully_shard import (
     FSDPModule,
     MixedPrecisionPolicy,
     OffloadPolicy,
+    UnshardHandle,
     fully_shard,
 )
 from tenfold.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel
@@ -41,5 +42,6 @@ __all__ = [
     "StateDictConfig",
     "StateDictSettings",
     "StateDictType",
+    "UnshardHandle",
     "fully_shard",
 ]

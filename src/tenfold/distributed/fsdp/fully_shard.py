@@ -49,7 +49,14 @@ class OffloadPolicy:
 
 
 class CPUOffloadPolicy(OffloadPolicy):
-    """Parameters in host memory, which is not done here."""
+    """Parameters in host memory: those of a mesh of CPU devices are. Those of GPUs are not kept there."""
+
+
+class UnshardHandle:
+    """What `unshard(async_op=True)` gives."""
+
+    def wait(self) -> None:
+        """Nothing: XLA waits where parameters are used."""
 
 
 class FSDPModule:
@@ -93,8 +100,9 @@ class FSDPModule:
         and sharded lie on the devices from then on."""
         return self._apply(lambda tensor: _blank(tensor, device), recurse)  # type: ignore[attr-defined]
 
-    def unshard(self, async_op: bool = False) -> None:
+    def unshard(self, async_op: bool = False) -> UnshardHandle | None:
         """Nothing: XLA gathers parameters where they are used."""
+        return UnshardHandle() if async_op else None
 
     def reshard(self) -> None:
         """Nothing: parameters stay sharded."""
@@ -138,6 +146,10 @@ def fully_shard(
     already, by `parallelize_module`, are split further. Call it on the layers first and on the model last:
     each gathers its own parameters. Without a mesh, the devices are one of each process.
 
+    Over two dimensions, parameters are replicated along the first and split along the second (hybrid
+    sharding): gradients are reduced and scattered along the second, then added up along the first. Batches
+    are split over both.
+
     A process that gives plain tensors gets plain tensors: it computes on its own batch with whole parameters
     and its own buffers, as in PyTorch.
 
@@ -147,12 +159,17 @@ def fully_shard(
     modules = list(module) if isinstance(module, (list, tuple)) else [module]
     if mesh is None:
         mesh = world_of(None).mesh(_platform(modules))
-    if isinstance(offload_policy, CPUOffloadPolicy):
+    if mesh.ndim > 2:
+        raise ArgumentError(
+            f"fully_shard takes a mesh of one dimension, or of two, not {mesh}",
+            help="give it those along which batches differ, as mesh['replicas', 'data']",
+        )
+    if isinstance(offload_policy, CPUOffloadPolicy) and mesh.device_type != "cpu":
         raise UnsupportedError("parameters are not kept in host memory", help="leave offload_policy out")
     ignored = {id(each) for each in ignored_params or ()}
     policy = mp_policy or MixedPrecisionPolicy()
     for each in modules:
-        _shard(each, mesh, policy, ignored, shard_placement_fn)
+        shard_over(each, mesh, mesh.axes[-1:], policy, ignored, shard_placement_fn)
     return modules if isinstance(module, (list, tuple)) else module
 
 
@@ -170,13 +187,20 @@ def _platform(modules: Sequence[Any]) -> str:
         return "cpu"
 
 
-def _shard(
-    module: Any, mesh: DeviceMesh, policy: MixedPrecisionPolicy, ignored: set[int], choose: Any
+def shard_over(
+    module: Any,
+    mesh: DeviceMesh,
+    axes: tuple[Axis, ...],
+    policy: MixedPrecisionPolicy,
+    ignored: set[int],
+    choose: Any = None,
 ) -> None:
+    """Put a module's own parameters on a mesh, split over these of its axes, and let it gather them for its
+    forward pass."""
     for _, parameter in own_parameters(module):
         if id(parameter) not in ignored:
             chosen = None if choose is None else choose(parameter)
-            place(parameter, _split(parameter, mesh, chosen))
+            place(parameter, _split(parameter, mesh, axes, chosen))
     move_to_mesh(module, mesh, lambda name, tensor: [Replicate()] * mesh.ndim)
     kind = type(module)
     if not isinstance(module, FSDPModule):
@@ -237,8 +261,8 @@ def _move_buffers(module: Any, mesh: DeviceMesh | None) -> None:
         place(each, Sharding.replicated(mesh.root, each.ndim))
 
 
-def _split(parameter: Tensor, mesh: DeviceMesh, chosen: Shard | None) -> Sharding:
-    """A parameter's sharding with the mesh's dimensions added: in the dimension that is chosen, or in the
+def _split(parameter: Tensor, mesh: DeviceMesh, axes: tuple[Axis, ...], chosen: Shard | None) -> Sharding:
+    """A parameter's sharding with these axes of the mesh added: in the dimension that is chosen, or in the
     first."""
     before = sharding.placed_as(parameter) or Sharding.replicated(mesh.root, parameter.ndim)
     if chosen is not None and not isinstance(chosen, Shard):
@@ -249,7 +273,7 @@ def _split(parameter: Tensor, mesh: DeviceMesh, chosen: Shard | None) -> Shardin
     if not -parameter.ndim <= dim < parameter.ndim:
         raise IndexOutOfRange(f"{chosen} of a parameter of {parameter.ndim} dimensions")
     dims = list(before.dims)
-    dims[dim] = (*(dims[dim] or ()), *mesh.axes)
+    dims[dim] = (*(dims[dim] or ()), *axes)
     return Sharding(mesh.root, dims)
 
 

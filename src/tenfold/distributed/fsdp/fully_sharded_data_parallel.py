@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from tenfold.autograd.grad_mode import no_grad
 from tenfold.base.errors import ArgumentError, UnsupportedError, located
 from tenfold.distributed.checkpoint.state_dict import (
@@ -16,7 +18,7 @@ from tenfold.distributed.checkpoint.state_dict import (
     numbered_state,
 )
 from tenfold.distributed.device_mesh import DeviceMesh
-from tenfold.distributed.fsdp.fully_shard import MixedPrecisionPolicy, fully_shard, own_parameters
+from tenfold.distributed.fsdp.fully_shard import MixedPrecisionPolicy, own_parameters, shard_over
 from tenfold.distributed.fsdp.options import (
     BackwardPrefetch,
     CPUOffload,
@@ -33,7 +35,7 @@ from tenfold.distributed.fsdp.options import (
 )
 from tenfold.distributed.fsdp.wrap import wrap_inside
 from tenfold.distributed.gradients import from_first, plain
-from tenfold.distributed.group import ProcessGroup, get_rank, is_initialized, world_of
+from tenfold.distributed.group import ProcessGroup, get_rank, is_initialized, new_subgroups, world_of
 from tenfold.nn.module import Module
 from tenfold.nn.parameter import Parameter
 from tenfold.nn.utils.clip_grad import clip_grad_norm_
@@ -50,7 +52,7 @@ class FullyShardedDataParallel(Module):
     def __init__(
         self,
         module: Module,
-        process_group: ProcessGroup | None = None,
+        process_group: ProcessGroup | tuple[ProcessGroup, ProcessGroup] | None = None,
         sharding_strategy: ShardingStrategy | None = None,
         cpu_offload: CPUOffload | None = None,
         auto_wrap_policy: Callable[..., Any] | None = None,
@@ -67,13 +69,12 @@ class FullyShardedDataParallel(Module):
         device_mesh: DeviceMesh | None = None,
     ):
         super().__init__()
-        _check(sharding_strategy, cpu_offload)
+        strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
         kinds = {parameter.device.type for parameter in module.parameters()} - {"meta"}
-        mesh = device_mesh or world_of(process_group).mesh(min(kinds, default="cpu"))
-        if mesh.ndim > 1:
-            raise UnsupportedError(
-                "parameters are split over a mesh of one dimension", help="give mesh[name]"
-            )
+        platform = min(kinds, default="cpu")
+        if cpu_offload is not None and cpu_offload.offload_params and platform != "cpu":
+            raise UnsupportedError("parameters are not kept in host memory", help="leave cpu_offload out")
+        mesh = _mesh(strategy, process_group, device_mesh, platform, auto_wrap_policy is not None)
         left_out = [*(ignored_modules or ()), *(ignored_states or ())]
         modules = {id(each) for each in left_out if isinstance(each, Module)}
         ignored = _tensors(left_out)
@@ -83,7 +84,12 @@ class FullyShardedDataParallel(Module):
             from_first([*module.parameters(), *module.buffers()], mesh)
         precision = mixed_precision or MixedPrecision()
         if auto_wrap_policy is not None:
-            options = {"device_mesh": mesh, "mixed_precision": precision, "ignored_states": ignored}
+            options = {
+                "sharding_strategy": strategy,
+                "device_mesh": mesh,
+                "mixed_precision": precision,
+                "ignored_states": ignored,
+            }
             wrap_inside(
                 module,
                 auto_wrap_policy,
@@ -93,8 +99,11 @@ class FullyShardedDataParallel(Module):
         for inner in self.fsdp_modules(module):
             inner._set_policy(inner._precision, is_root=False)
         self._precision, self._settings, self._is_summoned = precision, StateDictSettings(), False
+        self.sharding_strategy = strategy
         _cast_buffers(module, precision.buffer_dtype)
-        self._fsdp_wrapped_module = fully_shard(module, mesh=mesh, ignored_params=ignored)
+        axes = () if strategy is ShardingStrategy.NO_SHARD else mesh.axes[-1:]
+        shard_over(module, mesh, axes, MixedPrecisionPolicy(), {id(each) for each in ignored})
+        self._fsdp_wrapped_module = module
         self._set_policy(precision, is_root=True)
 
     def _set_policy(self, precision: MixedPrecision, is_root: bool) -> None:
@@ -323,15 +332,53 @@ def _whole(parameter: Tensor, offload_to_cpu: bool, with_grads: bool) -> Paramet
     return whole
 
 
-def _check(strategy: ShardingStrategy | None, cpu_offload: CPUOffload | None) -> None:
-    if strategy is ShardingStrategy.NO_SHARD:
-        raise UnsupportedError("NO_SHARD splits nothing", help="use DistributedDataParallel")
-    if strategy not in (None, ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP):
-        raise UnsupportedError(
-            f"{strategy} is not supported", help="use FULL_SHARD, or fully_shard with a dimension of a mesh"
+HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
+
+
+def _mesh(
+    strategy: ShardingStrategy, group: Any, mesh: DeviceMesh | None, platform: str, has_policy: bool
+) -> DeviceMesh:
+    """The mesh over which a strategy splits parameters: in a hybrid one along its second dimension alone."""
+    if group is not None and mesh is not None:
+        raise ArgumentError("processes are said by process_group or by device_mesh", help="give one of them")
+    if strategy not in HYBRID:
+        if isinstance(group, tuple):
+            raise ArgumentError(f"{strategy} takes one process group", help="two are for HYBRID_SHARD")
+        mesh = mesh or world_of(group).mesh(platform)
+        if mesh.ndim > 1:
+            raise ArgumentError(
+                f"{strategy} takes a mesh of one dimension", help="give mesh[name], or use HYBRID_SHARD"
+            )
+        return mesh
+    if mesh is None and group is None and not has_policy:
+        raise ArgumentError(
+            f"{strategy} without an auto_wrap_policy has to be told its processes",
+            help="give device_mesh, of two dimensions, or process_group, of two groups",
         )
-    if cpu_offload is not None and cpu_offload.offload_params:
-        raise UnsupportedError("parameters are not kept in host memory", help="leave cpu_offload out")
+    mesh = mesh or _replicas(group, platform)
+    if mesh.ndim != 2:
+        raise ArgumentError(f"{strategy} takes a mesh of two dimensions, not {mesh.ndim}")
+    return mesh
+
+
+def _replicas(group: Any, platform: str) -> DeviceMesh:
+    """A mesh of processes of which those along the second dimension share one copy of the parameters: the
+    first of two groups, or the processes of one machine. The second group has one process of each copy."""
+    world = world_of(None)
+    if group is None:
+        grid = np.array(world.ranks).reshape(len(new_subgroups()[1]), -1)
+    elif isinstance(group, tuple) and len(group) == 2:
+        inside, across = group
+        grid = np.add.outer(np.array(across.ranks) - get_rank(), inside.ranks)
+        if sorted(grid.ravel().tolist()) != world.ranks:
+            raise ArgumentError(
+                f"the groups {inside.ranks} and {across.ranks} are not a row and a column of all processes",
+                help="give a device_mesh of two dimensions",
+            )
+    else:
+        raise ArgumentError("process_group is two groups: within a copy of the parameters, and across copies")
+    devices = np.array(world.mesh(platform).root.devices)[grid]
+    return DeviceMesh(platform, devices, mesh_dim_names=("replicate", "shard"))
 
 
 def _tensors(left_out: Iterable[Any]) -> list[Tensor]:

@@ -8,8 +8,9 @@ from typing import Any
 
 
 class ShardingStrategy(enum.Enum):
-    """What is split over the processes: parameters, gradients and optimizer state, or nothing. XLA decides
-    when parameters are gathered again, so FULL_SHARD and SHARD_GRAD_OP are the same here."""
+    """Over which processes parameters, gradients and optimizer state are split: over all, over none, or over
+    those of one machine, with a copy on each. XLA decides when parameters are gathered again, so FULL_SHARD
+    and SHARD_GRAD_OP are the same here, and so are the hybrid ones."""
 
     FULL_SHARD = enum.auto()
     SHARD_GRAD_OP = enum.auto()
@@ -40,7 +41,7 @@ class MixedPrecision:
 
 @dataclass
 class CPUOffload:
-    """Whether parameters are kept in host memory, which is not done here."""
+    """Whether parameters are kept in host memory: those of CPU devices are; those of GPUs are not here."""
 
     offload_params: bool = False
 

@@ -142,7 +142,7 @@ def stacked(tensor: Tensor, mesh: DeviceMesh) -> Tensor:
     if not own.ndim:
         own = leaf(own._host().reshape(1), own.device, own.dtype)
     whole = (own.shape[0] * mesh.size(), *own.shape[1:])
-    placed = sharding_by(mesh, [Shard(0)], own.ndim)
+    placed = sharding_by(mesh, [Shard(0)] * mesh.ndim, own.ndim)
     joined = sharding.leaf_of(
         sharded.around(own._buffer(), whole, placed), TensorType(own.dtype, whole), placed
     )

@@ -117,14 +117,14 @@ class Sharding:
         return tuple([extent * n for extent, n in zip(self.shard_shape(shape), self.parts, strict=True)])
 
     def index(self, shape: Sequence[int], position: int) -> tuple[slice, ...]:
-        """Which part of an array the device at a position of the mesh has, without padding: as
-        `torch.chunk` splits it. The last devices may have none."""
+        """Which part of an array the device at a position of the mesh has, without padding: each axis splits
+        what the one before it has left, as `torch.chunk` does. The last devices may have none."""
         bounds = []
-        for axes, extent, whole in zip(self.dims, self.shard_shape(shape), shape, strict=True):
-            place = 0
+        for axes, extent in zip(self.dims, shape, strict=True):
+            start, stop = 0, extent
             for axis in axes or ():
-                place = place * axis.size + self.mesh.coordinate(position, axis)
-            bounds.append(slice(min(place * extent, whole), min((place + 1) * extent, whole)))
+                start, stop = _chunk(start, stop, axis.size, self.mesh.coordinate(position, axis))
+            bounds.append(slice(start, stop))
         return tuple(bounds)
 
     def tiles(self) -> tuple[list[int], list[int]]:
@@ -152,6 +152,29 @@ class Sharding:
 
     def __repr__(self) -> str:
         return self.text.replace('"', "")
+
+
+def _chunk(start: int, stop: int, count: int, place: int) -> tuple[int, int]:
+    """The bounds of one of so many parts of a stretch, as `torch.chunk` splits it."""
+    size = -(-(stop - start) // count)
+    return min(start + place * size, stop), min(start + (place + 1) * size, stop)
+
+
+def stretches(extent: int, axes: tuple[Axis, ...]) -> list[tuple[int, int, int]]:
+    """Where a dimension that axes split lies in an array with padding: stretches without any, each by its
+    start there, its start without padding, and its size."""
+    parts = [(0, extent)]
+    for axis in axes:
+        parts = [_chunk(*part, axis.size, place) for part in parts for place in range(axis.size)]
+    room = -(-extent // len(parts))
+    found: list[tuple[int, int, int]] = []
+    for i, (start, stop) in enumerate(parts):
+        if found and sum(found[-1][::2]) == i * room:
+            before, first, size = found.pop()
+            found.append((before, first, size + stop - start))
+        elif start < stop:
+            found.append((i * room, start, stop - start))
+    return found
 
 
 def _dimension_text(axes: Dimension, sizes: dict[str, int], is_open: bool) -> str:

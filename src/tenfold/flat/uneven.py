@@ -1,4 +1,4 @@
-"""Arrays that the devices of a mesh do not divide, as arrays that they do: with padding at their ends. XLA
+"""Arrays that the devices of a mesh do not divide, as arrays that they do: with padding after each part. XLA
 takes and gives parts of one shape, and its partitioner fails for some ops whose operands it splits unevenly.
 So a pass over a function lets it take and give padded arrays. Ops that have a rule here compute with the
 padding, which never reaches a valid element; for the others it is cut off first.
@@ -6,16 +6,18 @@ padding, which never reaches a valid element; for the others it is cut off first
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tenfold.base.meshes import Axis, Mesh, Partitioned, Sharding
+from tenfold.base.meshes import Axis, Mesh, Partitioned, Sharding, stretches
 from tenfold.flat import data_ops as m
 from tenfold.flat import elementwise as e
 from tenfold.flat import structured as s
-from tenfold.flat.build import iota, lt, where
-from tenfold.flat.data_builders import pad, reshape, slice, transpose
+from tenfold.flat.build import ge, iota, lt, where
+from tenfold.flat.data_builders import concatenate, pad, reshape, slice, transpose
 from tenfold.flat.ir import Function, Op, TensorType, Value, give_source
 from tenfold.flat.sharding import ShardingConstraint, constrained
 
@@ -116,7 +118,10 @@ class Padding:
         if not dims:
             return self.array(value)
         if value not in self.wholes:
-            self.wholes[value] = self._joined(slice(self.array(value), (0,) * value.rank, value.shape), dims)
+            array = self.array(value)
+            for dim, axes in dims.items():
+                array = _cut(array, dim, stretches(value.shape[dim], axes))
+            self.wholes[value] = self._joined(array, dims)
         return self.wholes[value]
 
     def _joined(self, array: Value, dims: Padded) -> Value:
@@ -134,19 +139,49 @@ class Padding:
             stretched = dict(zip(op.broadcast_dimensions, op.x.shape, strict=True))
             if all(stretched.get(dim, 1) == 1 < value.shape[dim] for dim in dims):
                 return m.BroadcastInDim(op.x, tuple(shape), op.broadcast_dimensions).result
-        rest = [extent - own for extent, own in zip(shape, value.shape, strict=True)]
-        return pad(self._joined(array, dims), (0,) * value.rank, rest)
+        array = self._joined(array, dims)
+        for dim, axes in dims.items():
+            array = _spread(array, dim, stretches(value.shape[dim], axes), shape[dim])
+        return array
 
     def _extent(self, extent: int, axes: tuple[Axis, ...]) -> int:
         parts = math.prod([axis.size for axis in axes])
         return -(-extent // parts) * parts
 
-    def masked(self, value: Value, array: Value, dims: Iterable[int], filler: Any) -> Value:
+    def masked(self, value: Value, array: Value, dims: Padded, filler: Any) -> Value:
         """An array that stands for a value, with a filler in the padding of these dimensions."""
-        for dim in dims:
-            if array.shape[dim] != value.shape[dim]:
-                array = where(lt(iota(array.shape, dim), value.shape[dim]), array, filler)
+        for dim, axes in dims.items():
+            place = iota(array.shape, dim)
+            inside = [_within(place, start, size) for start, _, size in stretches(value.shape[dim], axes)]
+            array = where(functools.reduce(operator.or_, inside), array, filler)
         return array
+
+
+def _part(array: Value, dim: int, start: int, size: int) -> Value:
+    starts, limits = [0] * array.rank, list(array.shape)
+    starts[dim], limits[dim] = start, start + size
+    return slice(array, starts, limits)
+
+
+def _cut(array: Value, dim: int, kept: Sequence[tuple[int, int, int]]) -> Value:
+    """An array without the padding between these stretches of a dimension, and after them."""
+    return concatenate([_part(array, dim, start, size) for start, _, size in kept], dim)
+
+
+def _spread(array: Value, dim: int, kept: Sequence[tuple[int, int, int]], room: int) -> Value:
+    """An array with padding between these stretches of a dimension, and after them."""
+    ends = [start for start, _, _ in kept[1:]] + [room]
+    parts = []
+    for (start, own, size), end in zip(kept, ends, strict=True):
+        rest = [0] * array.rank
+        rest[dim] = end - start - size
+        parts.append(pad(_part(array, dim, own, size), (0,) * array.rank, rest))
+    return concatenate(parts, dim)
+
+
+def _within(place: Value, start: int, size: int) -> Value:
+    below = lt(place, start + size)
+    return below if not start else ge(place, start) & below
 
 
 # Rules: the arrays that stand for an op's results and their padded dimensions; None where padding is cut off
@@ -224,8 +259,9 @@ def _reduce(op: s.Reduce, p: Padding) -> Outcome:
     arrays, dims = _alike(op, p)
     count = len(op.inputs)
     inits = arrays[count:]
+    added = {dim: axes for dim, axes in dims.items() if dim in op.dimensions}
     masked = [
-        p.masked(value, array, op.dimensions, init)
+        p.masked(value, array, added, init)
         for value, array, init in zip(op.inputs, arrays, inits, strict=False)
     ]
     kept = [dim for dim in range(op.inputs[0].rank) if dim not in op.dimensions]
@@ -246,8 +282,8 @@ def _product(op: s.DotGeneral, p: Padding) -> Outcome:
             del y_dims[dim]
     if _repeats(x_dims) or _repeats(y_dims):
         return None
-    x = p.masked(op.x, p.like(op.x, x_dims), x_added, 0)
-    y = p.masked(op.y, p.like(op.y, y_dims), y_added, 0)
+    x = p.masked(op.x, p.like(op.x, x_dims), {dim: x_dims[dim] for dim in x_added if dim in x_dims}, 0)
+    y = p.masked(op.y, p.like(op.y, y_dims), {dim: y_dims[dim] for dim in y_added if dim in y_dims}, 0)
     x_free = [dim for dim in range(op.x.rank) if dim not in x_batch and dim not in x_added]
     y_free = [dim for dim in range(op.y.rank) if dim not in y_batch and dim not in y_added]
     lying = [x_dims.get(dim) for dim in (*x_batch, *x_free)] + [y_dims.get(dim) for dim in y_free]

@@ -20,6 +20,7 @@ from tenfold.distributed.tensor.parallel import (
     SequenceParallel,
     parallelize_module,
 )
+from tenfold.distributed.tensor.placement_types import _StridedShard
 
 WIDTH = 16
 
@@ -123,7 +124,7 @@ def test_mixed_mesh_trains_as_on_one_device():
     mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("data", "model"))
     plan = {"up": ColwiseParallel(), "down": RowwiseParallel()}
     module = fully_shard(parallelize_module(made(), mesh["model"], plan), mesh=mesh["data"])
-    assert module.up.weight.placements == (Shard(0), Shard(0))
+    assert module.up.weight.placements == (_StridedShard(0, split_factor=4), Shard(0))
     same(module, distribute_tensor(batch(), mesh, [Shard(0), Replicate()]))
 
 

@@ -14,6 +14,7 @@ from tenfold.distributed.device_mesh import init_device_mesh
 from tenfold.distributed.fsdp import fully_shard
 from tenfold.distributed.fsdp.fully_shard import bytes_of, whole_bytes
 from tenfold.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from tenfold.distributed.tensor.placement_types import _StridedShard
 from tenfold.engines import sharded
 from tests.distributed.uneven_rows import spoiled
 
@@ -68,6 +69,42 @@ def test_redistribute_to_and_from_uneven_parts():
     )
 
 
+@pytest.mark.parametrize("extent", [3, 5, 9, 10, 12, 16])
+def test_each_dimension_of_a_mesh_splits_what_the_one_before_has_left(extent):
+    mesh = init_device_mesh("cpu", (2, 4))
+    plain = tn.arange(2.0 * extent).reshape(extent, 2)
+    x = distribute_tensor(plain, mesh, [Shard(0), Shard(0)])
+    parts = []
+    for half in torch.arange(2.0 * extent).reshape(extent, 2).chunk(2):
+        quarters = [each.tolist() for each in half.chunk(4)]
+        parts += quarters + [[]] * (4 - len(quarters))
+    assert [each.tolist() for each in x.local_shards()] == parts
+    assert x.tolist() == x.full_tensor().tolist() == plain.tolist()
+    y = (x * 2).exp().redistribute(mesh, [Shard(0), Replicate()])
+    assert y.tolist() == (plain * 2).exp().tolist()
+    assert x.sum(0).tolist() == plain.sum(0).tolist() and x.amax().item() == 2 * extent - 1
+    np.testing.assert_allclose((x.T @ x).numpy(), (plain.T @ plain).numpy(), rtol=1e-6)
+    np.testing.assert_allclose((x @ x.T).numpy(), (plain @ plain.T).numpy(), rtol=1e-6)
+    assert x.flip(0).tolist() == plain.flip(0).tolist()
+    moved = distribute_tensor(plain, mesh, [Replicate(), Shard(0)]).redistribute(mesh, [Shard(0), Shard(0)])
+    assert [each.tolist() for each in moved.local_shards()] == parts
+
+
+def test_strided_parts_are_those_of_a_dimension_that_was_split_before():
+    mesh = init_device_mesh("cpu", (2, 4))
+    placements = (_StridedShard(0, split_factor=4), Shard(0))
+    x = distribute_tensor(tn.arange(16.0), mesh, placements)
+    assert x.placements == placements and (x + 1).placements == placements
+    assert [each.tolist() for each in x.local_shards()][:2] == [[0.0, 1.0], [4.0, 5.0]]
+    odd = distribute_tensor(tn.arange(10.0), mesh, placements)
+    assert odd.tolist() == list(range(10)) and [len(each) for each in odd.local_shards()] == [
+        *(2, 2, 2, 1),
+        *(1, 1, 1, 0),
+    ]
+    with pytest.raises(tn.ArgumentError, match="do not make 3 parts"):
+        distribute_tensor(tn.arange(16.0), mesh, (_StridedShard(0, split_factor=3), Shard(0)))
+
+
 def test_parts_given_by_the_process_are_put_together():
     x = DTensor.from_local(X.clone().requires_grad_(), MESH, [Shard(0)])
     assert x.tolist() == X.tolist() and x.placements == (Shard(0),)
@@ -75,7 +112,8 @@ def test_parts_given_by_the_process_are_put_together():
     (DTensor.from_local(plain, MESH, [Shard(0)], shape=(10, 5)).to_local() ** 2).sum().backward()
     assert plain.grad.tolist() == (2 * X).tolist()
     mesh = init_device_mesh("cpu", (2, 4))
-    assert DTensor.from_local(X, mesh, [Partial(), Shard(0)]).tolist() == (2 * X).tolist()
+    for dim in (0, 1, -1, -2):
+        assert DTensor.from_local(X, mesh, [Partial(), Shard(dim)]).tolist() == (2 * X).tolist()
     with pytest.raises(tn.ShapeError, match=r"this process's part of \[10, 5\] is \[10, 5\], and \[9, 5\]"):
         DTensor.from_local(X[:9], MESH, [Shard(0)], shape=(10, 5))
 

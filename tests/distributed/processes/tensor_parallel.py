@@ -78,9 +78,9 @@ def main():
         optimizer.zero_grad()
         losses.append(loss.item())
     sums = [parameter.detach().full_tensor().double().square().sum().item() for parameter in net.parameters()]
-    numbers = " ".join(f"{number:.5f}" for number in [*losses, *sums])
+    numbers = " ".join(f"{number:.4f}" for number in [*losses, *sums])
     parts = [tuple(parameter.to_local().shape) for parameter in net.parameters()]
-    print(f"rank {dist.get_rank()}: {tuple(output.shape)} {parts} {numbers}", flush=True)
+    print(f"rank {dist.get_rank()}: {tuple(output.shape)} {parts} {numbers}\n", end="", flush=True)
     dist.destroy_process_group()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -187,7 +188,10 @@ def _sum_of_parts(array: np.ndarray, mesh: DeviceMesh, chosen: Sequence[Placemen
 
 def _stacked(mesh: DeviceMesh, chosen: Sequence[Placement], rank: int) -> Sharding:
     """How the summands are placed, with a first dimension that counts them."""
-    shifted = [Shard(each.dim + 1) if isinstance(each, Shard) else each for each in chosen]
+    shifted = [
+        dataclasses.replace(each, dim=each.dim + 1) if hasattr(each, "dim") and each.dim >= 0 else each
+        for each in chosen
+    ]
     return sharding_by(mesh, [Shard(0) if isinstance(each, Partial) else each for each in shifted], rank + 1)
 
 

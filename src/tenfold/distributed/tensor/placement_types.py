@@ -1,5 +1,5 @@
 """PyTorch's name of `placements`."""
 
-from tenfold.distributed.tensor.placements import Partial, Placement, Replicate, Shard
+from tenfold.distributed.tensor.placements import Partial, Placement, Replicate, Shard, _StridedShard
 
-__all__ = ["Partial", "Placement", "Replicate", "Shard"]
+__all__ = ["Partial", "Placement", "Replicate", "Shard", "_StridedShard"]

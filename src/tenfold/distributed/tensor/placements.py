@@ -3,8 +3,9 @@ they amount to."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tenfold.base.errors import ArgumentError, IndexOutOfRange, UnsupportedError
 from tenfold.base.meshes import Axis, Sharding
@@ -37,6 +38,19 @@ class Shard(Placement):
 
 
 @dataclass(frozen=True)
+class _StridedShard(Placement):
+    """The devices along the mesh dimension split dimension `dim` of what later dimensions of the mesh, with
+    `split_factor` devices together, have split before it: as `fully_shard` splits layers of
+    `parallelize_module`."""
+
+    dim: int
+    split_factor: int = field(kw_only=True)
+
+    def __repr__(self) -> str:
+        return f"_StridedShard(dim={self.dim}, sf={self.split_factor})"
+
+
+@dataclass(frozen=True)
 class Replicate(Placement):
     """Each device along the mesh dimension has the whole."""
 
@@ -61,19 +75,29 @@ def sharding_by(mesh: DeviceMesh, placements: Sequence[Placement], rank: int) ->
             f"a mesh of {mesh.ndim} dimensions takes as many placements, not {len(placements)}"
         )
     dims: list[tuple[Axis, ...]] = [()] * rank
-    for axis, placement in zip(mesh.axes, placements, strict=True):
+    for axis, placement in reversed([*zip(mesh.axes, placements, strict=True)]):
         if isinstance(placement, Partial):
             raise UnsupportedError(
                 "a tensor is not left as partial sums: XLA adds them up where they arise",
                 help="use Replicate() or Shard(dim); DTensor.from_local takes Partial()",
             )
-        if isinstance(placement, Shard):
+        if isinstance(placement, (Shard, _StridedShard)):
             if not -rank <= placement.dim < rank:
                 raise IndexOutOfRange(f"{placement} of a tensor of {rank} dimensions")
-            dims[placement.dim % rank] += (axis,)
+            dim = placement.dim % rank
+            outer = _outermost(dims[dim], getattr(placement, "split_factor", 1), placement)
+            dims[dim] = (*dims[dim][:outer], axis, *dims[dim][outer:])
         elif not isinstance(placement, Replicate):
             raise ArgumentError(f"{placement!r} is no placement", help="use Shard(dim) or Replicate()")
     return Sharding(mesh.root, dims)
+
+
+def _outermost(axes: Sequence[Axis], split_factor: int, placement: Placement) -> int:
+    """How many of the axes, from the outermost on, split a dimension into so many parts."""
+    for count in range(len(axes) + 1):
+        if math.prod([axis.size for axis in axes[:count]]) == split_factor:
+            return count
+    raise ArgumentError(f"{placement}: the later dimensions of the mesh do not make {split_factor} parts")
 
 
 def partly(mesh: DeviceMesh, placements: Sequence[Placement], rank: int) -> Sharding:
@@ -89,10 +113,16 @@ def partly(mesh: DeviceMesh, placements: Sequence[Placement], rank: int) -> Shar
 
 def placements_of(sharding: Sharding, mesh: DeviceMesh) -> tuple[Placement, ...]:
     """What each dimension of the mesh does, by a sharding."""
+    order = [name for name, _ in sharding.mesh.axes]
     found: list[Placement] = []
     for axis in mesh.axes:
-        dims = [
-            d for d, axes in enumerate(sharding.dims) if any(each.name == axis.name for each in axes or ())
-        ]
-        found.append(Shard(dims[0]) if dims else Replicate())
+        placement: Placement = Replicate()
+        for dim, axes in enumerate(sharding.dims):
+            names = [each.name for each in axes or ()]
+            if axis.name in names:
+                before = (axes or ())[: names.index(axis.name)]
+                later = [each.size for each in before if order.index(each.name) > order.index(axis.name)]
+                parts = math.prod(later)
+                placement = Shard(dim) if parts == 1 else _StridedShard(dim, split_factor=parts)
+        found.append(placement)
     return tuple(found)

@@ -103,7 +103,7 @@ class FullyShardedDataParallel(Module):
         _cast_buffers(module, precision.buffer_dtype)
         axes = () if strategy is ShardingStrategy.NO_SHARD else mesh.axes[-1:]
         shard_over(module, mesh, axes, MixedPrecisionPolicy(), {id(each) for each in ignored})
-        self._fsdp_wrapped_module = module
+        self._fsdp_wrapped_module: Any = module
         self._set_policy(precision, is_root=True)
 
     def _set_policy(self, precision: MixedPrecision, is_root: bool) -> None:

@@ -16,7 +16,14 @@ from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.base.meshes import Sharding
 from tenfold.base.source import capture
 from tenfold.distributed.device_mesh import DeviceMesh
-from tenfold.distributed.tensor.placements import Partial, Placement, Replicate, Shard, sharding_by
+from tenfold.distributed.tensor.placements import (
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    _StridedShard,
+    sharding_by,
+)
 from tenfold.flat.ir import TensorType
 from tenfold.tensor import Tensor, leaf, sharding
 from tenfold.tensor.dispatch import aten
@@ -189,7 +196,9 @@ def _sum_of_parts(array: np.ndarray, mesh: DeviceMesh, chosen: Sequence[Placemen
 def _stacked(mesh: DeviceMesh, chosen: Sequence[Placement], rank: int) -> Sharding:
     """How the summands are placed, with a first dimension that counts them."""
     shifted = [
-        dataclasses.replace(each, dim=each.dim + 1) if hasattr(each, "dim") and each.dim >= 0 else each
+        dataclasses.replace(each, dim=each.dim + 1)
+        if isinstance(each, (Shard, _StridedShard)) and each.dim >= 0
+        else each
         for each in chosen
     ]
     return sharding_by(mesh, [Shard(0) if isinstance(each, Partial) else each for each in shifted], rank + 1)

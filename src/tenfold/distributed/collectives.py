@@ -68,6 +68,8 @@ def _work(async_op: bool, *results: Tensor) -> Work | None:
 
 
 def _mesh(group: ProcessGroup, tensor: Tensor) -> DeviceMesh:
+    if not isinstance(tensor, Tensor):
+        raise ArgumentError(f"a collective takes tensors, not a {type(tensor).__name__}")
     if group.rank() < 0:
         raise _Outside
     return group.mesh(tensor.device.type)
@@ -83,6 +85,10 @@ def _local(result: Tensor, mesh: DeviceMesh, placement: Placement, like: Tensor)
 
 def _reduced(stacked: Tensor, op: ReduceOp, dtype: Any) -> Tensor:
     """The stack with its first dimension folded up."""
+    if not isinstance(op, ReduceOp):
+        raise ArgumentError(f"{op!r} is no ReduceOp", help="use ReduceOp.SUM, or another of its members")
+    if op is ReduceOp.AVG and not (dtype.is_floating_point or dtype.is_complex):
+        raise DTypeError(f"ReduceOp.AVG is not defined for {dtype}", help="add up, and divide the sum")
     if op in (ReduceOp.SUM, ReduceOp.AVG):
         total = aten("sum")(stacked, (0,), dtype=dtype)
         return total if op is ReduceOp.SUM else (total / stacked.shape[0]).to(dtype)
@@ -104,11 +110,20 @@ def _reduced(stacked: Tensor, op: ReduceOp, dtype: Any) -> Tensor:
 def _write(target: Tensor, value: Tensor) -> None:
     if tuple(target.shape) != tuple(value.shape):
         raise ShapeError(f"a result of {tuple(value.shape)} does not fit {tuple(target.shape)}")
+    if value.dtype is not target.dtype:
+        raise DTypeError(f"a result of {value.dtype} does not fit a tensor of {target.dtype}")
     with no_grad():
-        if value.dtype is target.dtype and value.device is target.device:
+        if value.device is target.device:
             target.assign(value.current())  # values do not change, so that nothing is copied
         else:
             target.copy_(value)
+
+
+def _reshaped(value: Tensor, target: Tensor) -> Tensor:
+    """A result in the shape of what it is written to."""
+    if value.numel() != target.numel():
+        raise ShapeError(f"a result of {value.numel()} elements does not fit {tuple(target.shape)}")
+    return value.reshape(target.shape)
 
 
 @_collective
@@ -208,7 +223,7 @@ def all_gather_into_tensor(
 ) -> Work | None:
     """Write every process's tensor into one, one after the other along the first dimension, or stacked."""
     everything = _gathered(input_tensor, group)
-    _write(output_tensor, everything.reshape(output_tensor.shape))
+    _write(output_tensor, _reshaped(everything, output_tensor))
     return _work(async_op, output_tensor)
 
 
@@ -247,10 +262,12 @@ def reduce_scatter_tensor(
 ) -> Work | None:
     """Add up what all processes have, and give each its part along the first dimension."""
     mesh = _mesh(world_of(group), input)
-    parts = input.reshape((mesh.size(), -1))
+    if input.numel() % mesh.size():
+        raise ShapeError(f"a tensor of {tuple(input.shape)} cannot be split over {mesh.size()} processes")
+    parts = input.reshape((mesh.size(), input.numel() // mesh.size()))
     total = _reduced(stacked(parts, mesh), op, input.dtype)
     mine = _local(total, mesh, Shard(0), input)
-    _write(output, mine.reshape(output.shape))
+    _write(output, _reshaped(mine, output))
     return _work(async_op, output)
 
 

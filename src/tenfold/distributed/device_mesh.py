@@ -34,6 +34,8 @@ class DeviceMesh:
         if _root is None:
             ids = np.asarray(mesh._host() if isinstance(mesh, Tensor) else mesh)
             _names = _checked_names(mesh_dim_names, ids.ndim)
+            if len(set(ids.ravel().tolist())) < ids.size:
+                raise ArgumentError(f"a device is in the mesh twice: {ids.tolist()}")
             axes = tuple(zip(_names, ids.shape, strict=True))
             _root = Mesh(device_type, axes, tuple(ids.ravel().tolist()), _are_own(device_type, ids))
         self.device_type = device_type

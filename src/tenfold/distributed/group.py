@@ -292,7 +292,9 @@ def new_group(
     """A group of some of the processes; all processes make it. Those that are not in it get
     `GroupMember.NON_GROUP_MEMBER`."""
     world = world_of(None)
-    chosen = sorted(set(world.ranks if ranks is None else ranks))
+    chosen = sorted(world.ranks if ranks is None else ranks)
+    if len(set(chosen)) < len(chosen):
+        raise ArgumentError(f"a rank is in the group twice: {chosen}")
     if not set(chosen) <= set(world.ranks):
         raise ArgumentError(f"there are ranks 0 to {world.size() - 1}, not {chosen}")
     if get_rank() not in chosen:

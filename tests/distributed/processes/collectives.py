@@ -1,5 +1,7 @@
 """Every collective, between two processes; and tensors over the devices of both."""
 
+import pytest
+
 import tenfold as tn
 import tenfold.distributed as dist
 from tenfold.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
@@ -148,6 +150,19 @@ except tn.DeviceError as error:
     assert "distribute_tensor" in str(error)
 else:
     raise AssertionError("a plain tensor may differ between processes")
+
+for error, call in (
+    (tn.DTypeError, lambda: dist.all_reduce(tn.ones(2, dtype=tn.int32), dist.ReduceOp.AVG)),
+    (tn.DTypeError, lambda: dist.all_gather_into_tensor(tn.ones(4, dtype=tn.float64), tn.ones(2))),
+    (tn.ShapeError, lambda: dist.all_gather_into_tensor(tn.ones(5), tn.ones(2))),
+    (tn.ShapeError, lambda: dist.reduce_scatter_tensor(tn.ones(3), tn.ones(4))),
+    (tn.ShapeError, lambda: dist.reduce_scatter_tensor(tn.ones(2), tn.ones(5))),
+    (tn.ArgumentError, lambda: dist.all_reduce([1.0, 2.0])),
+    (tn.ArgumentError, lambda: dist.all_reduce(tn.ones(2), "sum")),
+    (tn.ArgumentError, lambda: dist.new_group([0, 1, 1])),
+):
+    with pytest.raises(error):
+        call()
 
 # The coordination service does not keep objects that all have read.
 service = processes.current.runtime

@@ -82,6 +82,8 @@ def sharding_by(mesh: DeviceMesh, placements: Sequence[Placement], rank: int) ->
                 help="use Replicate() or Shard(dim); DTensor.from_local takes Partial()",
             )
         if isinstance(placement, (Shard, _StridedShard)):
+            if not isinstance(placement.dim, int):
+                raise ArgumentError(f"{placement}: a dimension is given by its number")
             if not -rank <= placement.dim < rank:
                 raise IndexOutOfRange(f"{placement} of a tensor of {rank} dimensions")
             dim = placement.dim % rank

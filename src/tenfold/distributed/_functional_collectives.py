@@ -49,7 +49,7 @@ def _group(group: Any) -> tuple[str, int]:
             help="call it in a function that func.shard_map runs; distributed.all_reduce and the others work "
             "on plain tensors between processes",
         )
-    root, names = mesh.root, [name for name, _ in mesh.root.axes]
+    root, names = mesh.root, [axis.name for axis in mesh.axes]
     if isinstance(group, tuple) and len(group) == 2 and isinstance(group[0], DeviceMesh):
         group = group[1]
     if group is None:
@@ -59,12 +59,12 @@ def _group(group: Any) -> tuple[str, int]:
     else:
         several = group if isinstance(group, (tuple, list)) else [group]
         chosen = [_axis(names, each) for each in several]
-    sizes = dict(root.axes)
+    sizes = {axis.name: axis.size for axis in mesh.axes}
     size = 1
     for name in chosen:
         if name not in sizes:
             raise ArgumentError(
-                f"the mesh ({root}) has no dimension for the group {group!r}",
+                f"{mesh} has no dimension for the group {group!r}",
                 help=f"give a name or a number of its dimensions: {', '.join(names)}",
             )
         size *= sizes[name]

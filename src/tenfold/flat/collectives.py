@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, ShapeError
-from tenfold.base.meshes import Mesh, Sharding
+from tenfold.base.meshes import Sharding
 from tenfold.flat.build import convert, eq, where
 from tenfold.flat.ir import Function, Op, TensorType, Value
 
@@ -155,15 +155,22 @@ def all_reduce(x: Value, kind: str, groups: Groups) -> Value:
     return AllReduce(x, kind, groups).result
 
 
+def manual_axes(op: ManualComputation) -> list[str]:
+    """The axes along which the body is written for one device: all, or those that the shardings name. What
+    the body does along the others is left to the partitioner."""
+    placed = (*op.in_shardings, *op.out_shardings)[0]
+    split = {axis.name for axes in placed.dims for axis in axes or ()}
+    names = [name for name, _ in placed.mesh.axes]
+    return (
+        names if placed.whole is None else [name for name in names if name in split or name in placed.whole]
+    )
+
+
 def shared(placed: Sharding) -> Groups:
     """The groups of devices that have the same part of what is sharded so."""
     split = {axis.name for axes in placed.dims for axis in axes or ()}
-    names = [name for name, _ in placed.mesh.axes if name not in split]
-    return groups_along(placed.mesh.axes, names)
-
-
-def every_device(mesh: Mesh) -> Groups:
-    return (tuple(range(mesh.size)),)
+    names = [name for name, _ in placed.mesh.axes] if placed.whole is None else placed.whole
+    return groups_along(placed.mesh.axes, [name for name in names if name not in split])
 
 
 # Derivatives of an all-reduce: of a sum, or of what is chosen

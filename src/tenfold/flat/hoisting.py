@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from tenfold.base import dtypes
 from tenfold.base.meshes import Sharding
 from tenfold.flat.build import constant, eq, logical_and, ne, where
-from tenfold.flat.collectives import ManualComputation, all_reduce, every_device
+from tenfold.flat.collectives import ManualComputation, all_reduce, groups_along, manual_axes
 from tenfold.flat.composite import Composite
 from tenfold.flat.ir import Function, Op, Value
 from tenfold.flat.structured import Case, Check, While
@@ -133,10 +133,12 @@ def _first_failed(holds: Sequence[Value], before: int = 0) -> Value:
 def _manual(op: ManualComputation, device: str) -> list[Value]:
     """A check holds where it holds on every device."""
     checks, holds, results = _split(op.body, device)
-    mesh = (*op.in_shardings, *op.out_shardings)[0].mesh
-    verdicts = [all_reduce(value, "and", every_device(mesh)) for value in holds]
+    placed = (*op.in_shardings, *op.out_shardings)[0]
+    names = manual_axes(op)
+    verdicts = [all_reduce(value, "and", groups_along(placed.mesh.axes, names)) for value in holds]
     body = Function(op.body.params, [*results, *verdicts], op.body.name)
-    out = (*op.out_shardings, *[Sharding.replicated(mesh, 0) for _ in holds])
+    verdict = Sharding(placed.mesh, (), None if placed.whole is None else tuple(names))
+    out = (*op.out_shardings, *[verdict for _ in holds])
     rebuilt = _sourced(ManualComputation(op.inputs, body, op.in_shardings, out), op)
     return _checking(rebuilt[: len(op.results)], checks, rebuilt[len(op.results) :])
 

@@ -12,8 +12,8 @@ from tenfold.base.meshes import MeshDevice, Sharding
 from tenfold.distributed import DeviceMesh
 from tenfold.distributed._functional_collectives import written_for
 from tenfold.distributed.tensor import Partial, Placement, Replicate
-from tenfold.distributed.tensor.placements import sharding_by
-from tenfold.flat.collectives import ManualComputation, all_reduce, groups_along
+from tenfold.distributed.tensor.placements import partly
+from tenfold.flat.collectives import ManualComputation, PartitionId, all_reduce, groups_along
 from tenfold.flat.ir import TensorType
 from tenfold.func.recorded import RecordedFunction, is_tensor, like
 from tenfold.tensor import Tensor
@@ -39,12 +39,13 @@ def shard_map(
     Inside, the devices exchange data by what `distributed._functional_collectives` has, along a dimension of
     the mesh that is given by its name.
 
+    Of some dimensions of a mesh, as `mesh["data"]`, the function is written for one device along these. Along
+    the others its tensors are whole, and XLA splits what it computes as it does elsewhere.
+
     >>> total = lambda x: all_reduce(x.sum(), "sum", "data")
     >>> shard_map(total, mesh, in_placements=([Shard(0)],), out_placements=[Replicate()])(x)
     """
     root = mesh.root
-    if mesh.size() != root.size:
-        raise UnsupportedError("shard_map takes a whole mesh", help="name all its dimensions in placements")
 
     @like(function, "shard_map")
     def call(*args: Any) -> Any:
@@ -81,7 +82,7 @@ def _inputs(args: Sequence[Any], mesh: DeviceMesh, placements: Any) -> tuple[lis
         tensors: list[Tensor] = []
         tree.flatten(argument, is_tensor, tensors)
         local_tensors += tensors
-        placed += [sharding_by(mesh, _filled(own, mesh), tensor.ndim) for tensor in tensors]
+        placed += [partly(mesh, _filled(own, mesh), tensor.ndim) for tensor in tensors]
     if not local_tensors:
         raise ArgumentError("shard_map takes at least one tensor")
     return local_tensors, placed, tree.flatten(tuple(args), is_tensor, [])
@@ -124,17 +125,24 @@ def _mapped(
 ) -> flat.Function:
     """The recorded function as one op on whole tensors."""
     body = recorded.fragment()
+    if mesh.size() < mesh.root.size and any(isinstance(op, PartitionId) for op in body.ops):
+        raise UnsupportedError(
+            "XLA does not tell a device's place along some dimensions of a mesh, which axis_index and "
+            "broadcast take",
+            help="give shard_map the whole mesh",
+        )
+    whole = lambda rank: partly(mesh, [Replicate()] * mesh.ndim, rank)
     into = [
-        Sharding.replicated(mesh.root, param.rank) if place is None else placed[place]
+        whole(param.rank) if place is None else placed[place]
         for param, place in zip(body.params, recorded.places, strict=True)
     ]
     body_results = list(body.results)
     out: list[Sharding] = []
     for i, placements in enumerate(results):
         body_results[i] = _summed(body_results[i], mesh, placements)
-        whole = [Replicate() if isinstance(placement, Partial) else placement for placement in placements]
-        out.append(sharding_by(mesh, whole, body_results[i].rank))
-    out += [Sharding.replicated(mesh.root, result.rank) for result in body_results[len(results) :]]
+        added_up = [Replicate() if isinstance(placement, Partial) else placement for placement in placements]
+        out.append(partly(mesh, added_up, body_results[i].rank))
+    out += [whole(result.rank) for result in body_results[len(results) :]]
     body = flat.Function(body.params, body_results, "shard_map")
     params = []
     for param, sharding in zip(body.params, into, strict=True):

@@ -22,7 +22,7 @@ def _manual(emitter: Any, op: c.ManualComputation) -> Any:
         )
         emitter.ops(body)
         return [emitter.values[result] for result in body.results]
-    names = ", ".join([f'"{name}"' for name, _ in op.in_shardings[0].mesh.axes])
+    names = ", ".join([f'"{name}"' for name in c.manual_axes(op)])
     attributes = {
         "in_shardings": _per_value(emitter, op.in_shardings),
         "out_shardings": _per_value(emitter, op.out_shardings),

@@ -83,6 +83,42 @@ def test_partial_results_are_added_up_and_other_tensors_are_replicated():
     np.testing.assert_allclose(weight.grad.numpy(), X.sum(0).numpy(), atol=1e-5)
 
 
+def test_code_for_one_device_along_one_dimension_is_split_by_xla_along_the_other():
+    weight = tn.linspace(0, 1, 64).reshape(8, 8).cos()
+
+    def centred(x, weight):
+        y = x @ weight
+        return y - fc.all_reduce(y.mean(0), "avg", "data")
+
+    mapped = shard_map(centred, MESH["data"], ([Shard(0)], None), [Shard(0)])
+    arguments = distribute_tensor(X, MESH, ROWS), distribute_tensor(weight, MESH, [Replicate(), Shard(1)])
+    expected = lambda x, weight: x @ weight - (x @ weight).mean(0)
+    result = mapped(*arguments)
+    np.testing.assert_allclose(result.numpy(), expected(X, weight).numpy(), atol=1e-6)
+    assert result.placements == (Shard(0), Shard(1))
+    assert costs.collectives(tn.show(mapped, *arguments, stage="hlo"), 8) == [
+        costs.Collective("all-reduce", 8, 2)
+    ]
+    slopes, plain = (
+        tn.func.grad(lambda *given, of=of: (of(*given) * weight.sin()).sum(), (0, 1))(*values)
+        for of, values in ((mapped, arguments), (expected, (X, weight)))
+    )
+    for mine, theirs in zip(slopes, plain, strict=True):
+        np.testing.assert_allclose(mine.numpy(), theirs.numpy(), atol=1e-5)
+    both = tn.func.vmap(mapped, (0, None))(tn.stack([X, 2 * X]), weight)
+    np.testing.assert_allclose(both[1].numpy(), 2 * expected(X, weight).numpy(), atol=1e-5)
+
+
+def test_checks_and_refusals_along_one_dimension():
+    rows = lambda function: shard_map(function, MESH["data"], ([Shard(0)],), [Shard(0)])
+    with pytest.raises(tn.IndexOutOfRange):
+        rows(lambda t: t[tn.tensor([4])])(X).tolist()
+    with pytest.raises(tn.ArgumentError, match="data=2.* has no dimension for the group 'model'"):
+        rows(lambda t: fc.all_reduce(t, "sum", "model"))(X)
+    with pytest.raises(tn.UnsupportedError, match="a device's place along some dimensions"):
+        rows(lambda t: t + fc.axis_index(t, "data"))(X)
+
+
 def test_compiled_step_has_the_collective_that_is_written():
     mapped = shard_map(lambda t: fc.all_reduce(t.sum(0), "sum", "data"), MESH, (ROWS,), WHOLE)
     x = distribute_tensor(X, MESH, ROWS)

@@ -5,7 +5,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.distributed._functional_collectives import all_reduce
-from tenfold.distributed.device_mesh import init_device_mesh
+from tenfold.distributed.device_mesh import DeviceMesh, init_device_mesh
 from tenfold.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor, rand
 
 MESH = init_device_mesh("cpu", (2, 4), mesh_dim_names=("data", "model"))
@@ -149,6 +149,10 @@ def test_saved_tensor_is_whole(tmp_path):
 
 def test_run_time_check_works_over_a_mesh():
     x = distribute_tensor(X, MESH, [Shard(0), Replicate()])
+    with pytest.raises(tn.ArgumentError, match="a device is in the mesh twice"):
+        DeviceMesh("cpu", [0, 0])
+    with pytest.raises(tn.ArgumentError, match="given by its number"):
+        distribute_tensor(X, MESH, [Shard("rows"), Replicate()])
     with pytest.raises(tn.IndexOutOfRange):
         x[tn.tensor([9])].tolist()
 

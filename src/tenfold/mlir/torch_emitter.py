@@ -23,7 +23,7 @@ from tenfold.mlir import torch_control, torch_types
 from tenfold.mlir.torch_sizes import OpenSizes, Symbols
 from tenfold.ops.callee import OpCall
 from tenfold.ops.schema import Argument
-from tenfold.ops.table import SLOT
+from tenfold.ops.table import SLOT, TABLE
 from tenfold.trace.collect import Trace
 from tenfold.trace.control import ControlNode
 from tenfold.trace.graph import Node, Value
@@ -31,10 +31,6 @@ from tenfold.trace.graph import Node, Value
 # Literals of more bytes than this are resources, whose data is beside the module and not copied.
 RESOURCE_BYTES = 1024
 NUMBERS = ("bool", "int", "float", "Scalar", "complex")
-# Ops whose first operand may be a number where the schema has a tensor, and what they are with it second.
-REFLECTED = {"add.Tensor": "add.Scalar", "mul.Tensor": "mul.Scalar", "sub.Tensor": "rsub.Scalar"}
-# Ops of a tensor and a number, and what they are with a tensor in its place: no constant is complex.
-OF_TENSORS = {f"{name}.Scalar": f"{name}.Tensor" for name in ("add", "sub", "mul", "div", "eq", "ne")}
 
 
 class Emitter:
@@ -135,9 +131,9 @@ class Emitter:
             raise error.located(row.python_name, node.source) from None
         if _is_reflected(node):
             operands[:2] = reversed(operands[:2])
-            name = f"torch.aten.{REFLECTED[row.qualified]}"
+            name = f"torch.aten.{row.reflected}"
         elif _is_complex(node):
-            name = f"torch.aten.{OF_TENSORS[row.qualified]}"
+            name = f"torch.aten.{row.name}.Tensor"
         if len(returns) == 1 and returns[0].type.is_list:
             (several,) = self.op(name, [self.list_of(callee.result_types)], operands)
             results = self.create("torch.prim.ListUnpack", types, [several])
@@ -339,20 +335,19 @@ def slots_in(arguments: Sequence[Any]) -> int:
 
 
 def _is_reflected(node: Node) -> bool:
-    """Whether an operator has a number on its left."""
-    callee = op_call(node)
-    arguments = callee.arguments
-    if callee.row.qualified not in REFLECTED or arguments[0] is SLOT:
+    """Whether an operator has a number on its left. No constant is complex, so such a one is a tensor; and
+    alpha is of the right operand."""
+    row, arguments = op_call(node).row, op_call(node).arguments
+    if not row.reflected or arguments[0] is SLOT or isinstance(arguments[0], complex):
         return False
-    if isinstance(arguments[0], complex):
-        return False
-    return callee.row.qualified != "add.Tensor" or arguments[2] == 1
+    return row.reflected.partition(".")[0] != row.name or arguments[2:] in ((), (1,))
 
 
 def _is_complex(node: Node) -> bool:
-    """Whether an operator has a complex number on its right."""
-    callee = op_call(node)
-    return callee.row.qualified in OF_TENSORS and isinstance(callee.arguments[1], complex)
+    """Whether an operator has a complex number on its right, where it may have a tensor."""
+    row, arguments = op_call(node).row, op_call(node).arguments
+    is_number = row.overload == "Scalar" and isinstance(arguments[1], complex)
+    return is_number and any(other.overload == "Tensor" for other in TABLE.get(row.name, ()))
 
 
 def require_aten(node: Node) -> None:

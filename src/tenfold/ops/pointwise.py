@@ -98,6 +98,7 @@ def _combined(combine, x, y, alpha):
     inplace=True,
     samples=_scaled,
     forms="foreach",
+    reflected="add.Scalar",
 )
 @op(
     "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -121,6 +122,7 @@ def add(x, y, alpha):
     inplace=True,
     forms="foreach",
     samples=_scaled,
+    reflected="rsub.Scalar",
 )
 @op(
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -164,6 +166,7 @@ def rsub(x, y, alpha):
     numbers=True,
     inplace=True,
     forms="foreach",
+    reflected="mul.Scalar",
 )
 @exact_number
 @computed_in(dtypes.float16)  # float8 saturates as it is rounded

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+ROWS = 40  # in a column
+TICKS = 7  # on an axis
 
 
 class Look(NamedTuple):
@@ -31,46 +35,62 @@ class Bar(NamedTuple):
 
 def draw(results: Sequence[Mapping[str, Any]], path: Path, colours: Look = LIGHT) -> None:
     """A bar for each ratio of a report, on a scale where twice as fast and twice as slow are equally far from
-    1. The results are those of `--json`."""
+    1, in columns of at most ROWS. The results are those of `--json`."""
     from matplotlib.figure import Figure
 
     bars = [
         Bar(f"{result['name']} beside {each['against']}", each["ratio"], each["goal"])
-        for result in reversed(results)
-        for each in reversed([result, *result["also"]])
+        for result in results
+        for each in [result, *result["also"]]
     ]
-    height = 1.4 + 0.34 * len(bars)
-    figure = Figure(figsize=(9, height), dpi=120, facecolor=colours.paper, layout="constrained")
-    axes = figure.subplots()
+    columns = max(1, math.ceil(len(bars) / ROWS))
+    rows = math.ceil(len(bars) / columns)
+    size = (max(9, 6.2 * columns), 1.6 + 0.34 * rows)
+    figure = Figure(figsize=size, dpi=120, facecolor=colours.paper, layout="constrained")
+    shown = [number for bar in bars for number in (bar.ratio, bar.goal)]
+    limits = min([0.5, *shown]) / 2.6, max([2.0, *shown]) * 2.2  # with room for the figures
+    for column, axes in enumerate(figure.subplots(1, columns, squeeze=False)[0]):
+        _column(axes, bars[column * rows : (column + 1) * rows], rows, limits, colours)
+    title = "Tenfold's time ÷ the peer's, in one run: left of 1 is faster, the mark is the goal"
+    figure.suptitle(title, fontsize=11, color=colours.ink, x=0.01, ha="left")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+
+
+def _column(axes: Any, bars: Sequence[Bar], rows: int, limits: tuple[float, float], colours: Look) -> None:
     for place, (_, ratio, goal) in enumerate(bars):
         colour = colours.met if ratio <= goal else colours.missed
         axes.barh(place, ratio - 1, left=1, height=0.62, color=colour, alpha=0.85)
         axes.plot([goal, goal], [place - 0.38, place + 0.38], color=colours.ink, linewidth=1.6)
         side = "left" if ratio >= 1 else "right"
         axes.annotate(
-            f"{ratio:.2f}", (ratio, place), (4 if ratio >= 1 else -4, 0), textcoords="offset points",
+            ratio_text(ratio), (ratio, place), (4 if ratio >= 1 else -4, 0), textcoords="offset points",
             ha=side, va="center", fontsize=8.5, color=colours.ink,
+            bbox={"facecolor": colours.paper, "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
         )  # fmt: skip
-    _axes(axes, bars, colours)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
-
-
-def _axes(axes: Any, bars: Sequence[Bar], colours: Look) -> None:
-    shown = [number for bar in bars for number in (bar.ratio, bar.goal)]
-    low, high = min([0.5, *shown]) / 1.35, max([2.0, *shown]) * 1.35
     axes.set_facecolor(colours.paper)
     axes.set_xscale("log", base=2)
-    axes.set_xlim(low, high)
-    ticks = [2.0**power for power in range(-10, 11) if low <= 2.0**power <= high]
-    axes.set_xticks(ticks, [f"{tick:g}×" for tick in ticks])
+    axes.set_xlim(*limits)
+    axes.set_xticks(*_ticks(*limits), fontsize=8.5)
     axes.set_yticks(range(len(bars)), [bar.name for bar in bars], fontsize=9)
     axes.axvline(1, color=colours.soft, linewidth=1)
-    axes.set_ylim(-0.8, len(bars) - 0.2)
-    title = "Tenfold's time ÷ the peer's, in one run: left of 1 is faster, the mark is the goal"
-    axes.set_title(title, fontsize=11, color=colours.ink, loc="left")
+    axes.set_ylim(rows - 0.2, -0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(colours.grid)
     axes.tick_params(colors=colours.ink, length=0)
     axes.grid(axis="x", color=colours.grid, linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+def ratio_text(ratio: float) -> str:
+    """A ratio with two digits at least: 0.0041, 0.43, 2.08, 90."""
+    return f"{ratio:.2g}" if ratio < 0.095 else f"{ratio:.2f}" if ratio < 20 else f"{ratio:.0f}"
+
+
+def _ticks(low: float, high: float) -> tuple[list[float], list[str]]:
+    """Powers of two, few enough that their names stand apart: ⅛ as 1/8."""
+    first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
+    step = math.ceil((last - first + 1) / TICKS)
+    powers = [power for power in range(first, last + 1) if power % step == 0]
+    names = [f"{2**power}×" if power >= 0 else f"1/{2**-power}×" for power in powers]
+    return [2.0**power for power in powers], names

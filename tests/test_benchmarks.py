@@ -1,6 +1,7 @@
 """The benchmarks' harness, tried on contenders of known speed, and one quick run of the real benchmarks."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.first_result import with_jax, with_numpy
 from benchmarks.gpu.offline import Kernel, kernels_of
 from benchmarks.harness import Benchmark, Result, first_line, import_time, measure, readable, statement, table
-from benchmarks.plot import draw
+from benchmarks.plot import ROWS, draw, ratio_text
 from tenfold.runtime import tiers
 
 ROOT = Path(__file__).parent.parent
@@ -208,3 +209,20 @@ ENTRY %main (a: bf16[8,16], b: bf16[16,2]) -> f32[2] {
         Kernel("product", "__cublas$lt$matmul", "(bf16[8,2]{1,0}, s8[64]{0})", 256 + 64 + 32 + 64),
         Kernel("sums", "fusion kInput", "f32[2]{0}", 32 + 8),
     ]
+
+
+def test_many_ratios_stand_in_columns(tmp_path):
+    results = [
+        {"name": f"row-{i}", "against": "JAX", "ratio": 4.0 ** (i % 9 - 5), "goal": 1.0, "also": []}
+        for i in range(2 * ROWS)
+    ]
+    for count, columns in ((3, 1), (ROWS, 1), (2 * ROWS, 2)):
+        draw(results[:count], tmp_path / "bench.svg")
+        text = (tmp_path / "bench.svg").read_text(encoding="utf-8")
+        assert len(set(re.findall(r'id="(axes_\d+)"', text))) == columns
+        assert all(f"<!-- row-{i} beside JAX -->" in text for i in range(count))
+        assert "<!-- 1× -->" in text
+
+
+def test_small_ratios_keep_two_digits():
+    assert [ratio_text(each) for each in (0.0041, 0.43, 2.084, 90.2)] == ["0.0041", "0.43", "2.08", "90"]

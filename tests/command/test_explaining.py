@@ -128,11 +128,12 @@ def test_the_status_of_a_file_that_fails_is_the_commands(tmp_path, capsys):
     path = tmp_path / "fails.py"
     path.write_text("import sys\nsys.exit('no data')\n")
     assert cli.main(["explain", str(path)]) == 1
-    assert capsys.readouterr().err == "no data\n"
+    ended = f"{path} ended with status 1: no page was written\n"
+    assert capsys.readouterr().err == "no data\n" + ended
     path.write_text("def read():\n    raise ValueError('bad data')\nread()\n")
     assert cli.main(["explain", str(path)]) == 1
     told = capsys.readouterr().err
-    assert told.endswith("ValueError: bad data\n") and told.count("File ") == 2
+    assert told.endswith("ValueError: bad data\n" + ended) and told.count("File ") == 2
 
 
 @pytest.mark.parametrize(("output", "complaint"), [("none/page.html", "no folder"), (".", "is a folder")])

@@ -66,6 +66,7 @@ def run(parsed: argparse.Namespace, execute: Execute) -> int:
     output = _output(parsed)
     status, page, summary = made(parsed, execute)
     if status:
+        print(f"{parsed.file} ended with status {status}: no page was written", file=sys.stderr)
         return status
     try:
         output.write_text(page, encoding="utf-8")

@@ -53,12 +53,16 @@ _lock = forkable(threading.RLock())
 @once
 def bindings() -> SimpleNamespace:
     """torch-mlir's MLIR bindings. Only the extension modules are loaded, and of those few."""
-    try:
-        from importlib.metadata import version
+    from importlib import metadata
 
-        release = version("torch-mlir")
+    try:
+        release = metadata.version("torch-mlir")
         from torch_mlir import ir
         from torch_mlir._mlir_libs import _torchMlir
+    except metadata.PackageNotFoundError:
+        raise MissingEngine(
+            "the torch dialect needs torch-mlir, which is not installed", help=INSTALL
+        ) from None
     except ImportError as error:
         raise MissingEngine(
             f"the torch dialect needs torch-mlir, which cannot be imported ({error})", help=INSTALL

@@ -50,6 +50,21 @@ def test_the_page_is_served_and_followed(server, tmp_path):
     assert ask(server, "/version") == (200, "2")
 
 
+def test_a_program_that_never_ends_is_given_up_when_its_file_changes(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text("while True:\n    pass\n")
+    watched = Watched(str(path))
+    made = []
+    thread = threading.Thread(target=lambda: made.append(watched.refresh()))
+    thread.start()
+    thread.join(1)
+    assert thread.is_alive()
+    path.write_text("raise SystemExit('the next one')\n")
+    thread.join(60)
+    assert made == [False] and watched.page == b""
+    assert watched.refresh() and b"the next one" in watched.page
+
+
 def test_it_listens_on_the_loopback_address_alone(server):
     assert server.server_address[0] == "127.0.0.1"
 

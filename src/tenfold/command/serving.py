@@ -35,12 +35,15 @@ class Watched:
         self._seen: frozenset[tuple[str, int]] = frozenset()
 
     def refresh(self) -> bool:
-        """Make the page anew if a file has changed; whether one had."""
+        """Make the page anew if a file has changed; whether there is a new page."""
         changed = self._times()
         if not os.path.isfile(self.path) or changed == self._seen:
             return False  # where it is not there, it is being replaced
         self._seen = changed
-        self.page = self._made()
+        page = self._made()
+        if page is None:
+            return False
+        self.page = page
         self.version += 1
         return True
 
@@ -52,24 +55,39 @@ class Watched:
             return frozenset((entry.name, entry.stat().st_mtime_ns) for entry in files)
         return self._seen
 
-    def _made(self) -> bytes:
-        """The page, by a process of its own: a program that has run once is not what runs at first."""
+    def _made(self) -> bytes | None:
+        """The page, by a process of its own: a program that has run once is not what runs at first. None if a
+        file changed meanwhile: a program that never ends must not keep the next one away."""
         with tempfile.TemporaryDirectory() as folder:
             output = Path(folder) / "page.html"
-            command = [
-                sys.executable,
-                "-m",
-                "tenfold",
-                "explain",
-                self.path,
-                "-o",
-                str(output),
-                *self.options,
-            ]
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-            if done.returncode == 0 and output.exists():
+            command = [sys.executable, "-m", "tenfold", "explain", self.path, "-o", str(output)]
+            process = subprocess.Popen(
+                [*command, *self.options],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+            )
+            try:
+                told = self._output(process)
+            finally:
+                process.kill()
+                process.wait()
+            if told is None:
+                return None
+            if process.returncode == 0 and output.exists():
                 return output.read_bytes()
-        return _failure(self.path, done.stderr or done.stdout)
+        return _failure(self.path, told)
+
+    def _output(self, process: subprocess.Popen[str]) -> str | None:
+        """What a process printed, its errors before all else; None where a file changed before its end."""
+        while True:
+            try:
+                printed, errors = process.communicate(timeout=INTERVAL)
+                return errors or printed
+            except subprocess.TimeoutExpired:
+                if os.path.isfile(self.path) and self._times() != self._seen:
+                    return None
 
 
 def _failure(path: str, text: str) -> bytes:
@@ -148,7 +166,8 @@ def serve(watched: Watched, port: int, ready: Callable[[str], object]) -> None:
     with Server(watched, port) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            watched.refresh()
+            while not watched.refresh():
+                time.sleep(INTERVAL)
             ready(server.address)
             while True:
                 time.sleep(INTERVAL)

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from tenfold.purple import build as builder
+from tenfold.purple import emit_units
 from tenfold.purple.emit_units import compile_units
 from tenfold.purple.interpret import expand_program
-from tests.purple.compiled import CHECKED, interpreted
+from tests.purple.compiled import CHECKED, FILE, compiled, interpreted
 
 FILES = {
     "shapes.purple": """
@@ -115,3 +116,13 @@ def test_a_change_in_one_of_fifty_files_changes_the_c_of_that_file_alone(tmp_pat
     changed.write_text(changed.read_text().replace("(+ x 20)", "(let ((y (* x x))) (+ y y 20))"))
     after = units()
     assert [name for name in after if after[name] != before[name]] == ["unit_m20"]
+
+
+def test_a_long_file_is_compiled_in_parts_that_are_one_program(tmp_path, monkeypatch):
+    text = (Path(__file__).parent / "programs" / "interpreter.purple").read_text()
+    text += "\n".join(FILES["shapes.purple"].strip().splitlines()[1:])
+    text += '\n(print (area (scale (mk-Shape "b" 1 1) 5)) (map even-length? (list nil (list 1 2))))'
+    assert list(compile_units(expand_program(text, FILE))) == ["program"]
+    monkeypatch.setattr(emit_units, "LONG", 60)
+    assert len(compile_units(expand_program(text, FILE))) > 3
+    assert compiled(text, tmp_path) == interpreted(text)

@@ -14,7 +14,7 @@ from tenfold.purple.ir import Constant, Function, Let, Variable
 
 def refuted(function: Function) -> Iterator[tuple[ir.Statement, str]]:
     """The statements that release something as its only owner wrongly, and why."""
-    body = list(ir.statements(function.body))
+    body = ir.statements(function.body)
     definitions: dict[Variable, list[ir.Op]] = {}
     shared: set[Variable] = set()
     for each in body:

@@ -48,13 +48,17 @@ class Effect(NamedTuple):
 
 @dataclass(slots=True)
 class State:
-    """`held[object][key]` is what an object has under a key: a field, a part, an element."""
+    """`held[object][key]` is what an object has under a key: a field, a part, an element. What one object
+    has is replaced, never changed, so that states share it."""
 
     objects: dict[Variable, Objects] = field(default_factory=dict)
     held: dict[int, dict[Any, Objects]] = field(default_factory=dict)
 
     def copy(self) -> State:
-        return State(dict(self.objects), {each: dict(parts) for each, parts in self.held.items()})
+        return State(dict(self.objects), dict(self.held))
+
+    def put(self, owner: int, key: Any, value: Objects) -> None:
+        self.held[owner] = {**self.held.get(owner, {}), key: value}
 
     def reached(self, start: int) -> set[int]:
         """What an object holds, directly or by way of others."""
@@ -72,11 +76,13 @@ def join(one: State | None, other: State | None) -> State | None:
     if one is None or other is None:
         return one or other
     for var, objects in other.objects.items():
-        one.objects[var] = one.objects.get(var, NOTHING) | objects
+        known = one.objects.get(var, NOTHING)
+        if known is not objects:
+            one.objects[var] = known | objects
     for each, parts in other.held.items():
-        mine = one.held.setdefault(each, {})
-        for key, objects in parts.items():
-            mine[key] = mine.get(key, NOTHING) | objects
+        mine = one.held.get(each, {})
+        if mine is not parts:
+            one.held[each] = mine | {key: mine.get(key, NOTHING) | parts[key] for key in parts}
     return one
 
 
@@ -255,19 +261,19 @@ class Follow:
     def load(self, owners: Objects, key: Any, state: State) -> Objects:
         found: Objects = NOTHING
         for owner in owners:
-            parts = state.held.setdefault(owner, {})
+            parts = state.held.get(owner, {})
             if key not in parts:
-                parts[key] = self.fresh()
-            found |= parts[key]
+                state.put(owner, key, self.fresh())
+            found |= state.held[owner][key]
         return found
 
     def store(self, owners: Objects, key: Any, value: Objects, cycle: Cycle, state: State) -> None:
         for owner in owners:
-            parts = state.held.setdefault(owner, {})
+            parts = state.held.get(owner, {})
             beside = key is None or len(owners) > 1
             self.count += key is None
             where = ("beside", self.count) if key is None else key
-            parts[where] = value | parts.get(where, NOTHING) if beside else value
+            state.put(owner, where, value | parts.get(where, NOTHING) if beside else value)
         self.check(owners, value, cycle, state)
 
     def check(self, owners: Objects, value: Objects, cycle: Cycle, state: State) -> None:
@@ -285,7 +291,7 @@ class Follow:
         )
         for holder, part in sorted(effect.holds):
             for owner in given[holder]:
-                state.held.setdefault(owner, {})["call", id(function), part] = given[part]
+                state.put(owner, ("call", id(function), part), given[part])
             if (part, holder) not in effect.holds:  # else the function itself closed it
                 self.check(given[holder], given[part], cycle, state)
         result = self.made({i: given[i] for i in effect.result_holds}, state)

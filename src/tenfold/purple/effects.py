@@ -134,7 +134,7 @@ def writers(module: ir.Module) -> Writing:
     callees: dict[int, set[int]] = {UNKNOWN: {id(function) for function in functions if function.escapes}}
     nobody = dict.fromkeys(found, NOTHING)
     for function in functions:
-        body = list(ir.statements(function.body))
+        body = ir.statements(function.body)
         found[id(function)] = NOTHING.union(*(writes(each, nobody) for each in body))
         callees[id(function)] = {callee for each in body for callee in _reached(each)}
     changed = True
@@ -188,11 +188,12 @@ def is_constant_global(program: core.Program, name: str) -> bool:
 
 def passes(each: ir.Statement) -> tuple[Function, list[ir.Atom]] | None:
     """The known function that a statement calls, and what it passes to its parameters."""
-    match each:
-        case Let(op=ir.CallKnown() as op):
+    if isinstance(each, Let):
+        op = each.op
+        if isinstance(op, ir.CallKnown):
             return op.function, op.args
-        case Let(op=ir.CallWithin() as op):
+        if isinstance(op, ir.CallWithin):
             return op.function, op.args[op.kind == "device" :]
-        case ir.LetTry() | ir.TailCall():
-            return each.function, each.args
+    elif isinstance(each, ir.LetTry | ir.TailCall):
+        return each.function, each.args
     return None

@@ -274,7 +274,9 @@ def tail_groups(functions: list[Function]) -> list[list[Function]]:
         ]
         for f in functions
     }
-    return [sorted(group, key=functions.index) for group in components(functions, lambda f: calls[id(f)])]
+    order = {id(f): i for i, f in enumerate(functions)}
+    groups = components(functions, lambda f: calls[id(f)])
+    return [sorted(group, key=lambda f: order[id(f)]) for group in groups]
 
 
 def components(

@@ -110,7 +110,7 @@ class Writer:
         """A C statement that lets go of a value, or of the memory that a cell keeps."""
         if var in self.cells:
             return f"pu_free_cell({self.name(var)}, {self.cells[var]} * sizeof(Value));"
-        return f"pu_drop({self.name(var)});"
+        return f"pu_drop_after_failure({self.name(var)});"
 
     def keep(self, cell: Variable | None, shape: core.DefType | None) -> str:
         """The assignment of a cell that keeps the memory of a record, or of a pair; "" without one."""

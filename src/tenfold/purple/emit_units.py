@@ -1,5 +1,5 @@
 """C of a program of several files: a C file for each of them, so that those that did not change need not be
-compiled again.
+compiled again; and several for a long one, so that they are compiled at the same time.
 
 The program is analysed as a whole. What a C file says depends on its own source and on what the analysis
 found about the functions that it calls: their parameters and results as C has them, and who owns them. So
@@ -29,13 +29,9 @@ def compile_units(
 
 def _units(module: ir.Module, lines: bool) -> dict[str, str]:
     program = module.program
-    imported = {f.place.file for f in module.functions} - {program.file, PRELUDE_FILE, ""}
-    if not imported:  # which C compilers know more about as one
+    groups = _in_parts(_by_file(module), program.file)
+    if len(groups) == 1:  # which C compilers know more about as one
         return {"program": Emission(module, lines).text()}
-    groups: dict[str, list[list[Function]]] = {program.file: []}
-    for group in tail_groups([*module.functions, module.main]):
-        home = program.file if module.main in group else group[0].place.file or program.file
-        groups.setdefault(home, []).append(group)
     shared = SharedNames(_exported(module, groups))
     units = {file: f"unit_{name}" for file, name in _unit_names(groups).items() if file != program.file}
     found = {}
@@ -43,6 +39,40 @@ def _units(module: ir.Module, lines: bool) -> dict[str, str]:
     for file in (*units, program.file):
         unit = Unit(module, lines, shared, file, groups[file], units)
         found[unit.name] = unit.text()
+    return found
+
+
+LONG = 3000  # statements of one C file: more than that are compiled side by side
+
+
+def _by_file(module: ir.Module) -> dict[str, list[list[Function]]]:
+    """The functions of each file, in groups that stay together. Without imports, what the program uses of
+    the prelude is its own, as it stands beside its callers."""
+    own = module.program.file
+    imported = {f.place.file for f in module.functions} - {own, PRELUDE_FILE, ""}
+    found: dict[str, list[list[Function]]] = {own: []}
+    for group in tail_groups([*module.functions, module.main]):
+        is_own = module.main in group or not imported
+        found.setdefault(own if is_own else group[0].place.file or own, []).append(group)
+    return found
+
+
+def _in_parts(files: dict[str, list[list[Function]]], own: str) -> dict[str, list[list[Function]]]:
+    """The same, with long files in several parts. The last one, which has the top level, keeps the file's
+    name."""
+    found: dict[str, list[list[Function]]] = {own: []}
+    for file, groups in files.items():
+        sizes = [sum(len(ir.statements(f.body)) for f in group) for group in groups]
+        most = sum(sizes) / max(1, round(sum(sizes) / LONG))
+        part: list[list[Function]] = []
+        size, number = 0, 1
+        for group, more in zip(groups, sizes):
+            if part and size + more > most:
+                found[f"{file} part {number}"] = part
+                part, size, number = [], 0, number + 1
+            part.append(group)
+            size += more
+        found[file] = part
     return found
 
 

@@ -8,7 +8,6 @@ parameters are variables defined again before each `Continue`. `own` adds `Dup` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -428,21 +427,24 @@ class Module:
     primitives_as_values: list[str]
 
 
-def statements(block: Block) -> Iterator[Statement]:
-    """Every statement in a block and the blocks inside it."""
-    stack = [iter(block)]
-    while stack:
-        for each in stack[-1]:
-            yield each
-            if isinstance(each, If):
-                stack.append(iter(each.otherwise))
-                stack.append(iter(each.then))
+def statements(block: Block) -> list[Statement]:
+    """Every statement in a block and the blocks inside it. A list, since compiling asks millions of times."""
+    found: list[Statement] = []
+    waiting = [iter(block)]
+    while waiting:
+        for each in waiting[-1]:
+            found.append(each)
+            kind = type(each)
+            if kind is If:
+                waiting.append(iter(each.otherwise))  # type: ignore[union-attr]
+                waiting.append(iter(each.then))  # type: ignore[union-attr]
                 break
-            if isinstance(each, Loop):
-                stack.append(iter(each.body))
+            if kind is Loop:
+                waiting.append(iter(each.body))  # type: ignore[union-attr]
                 break
         else:
-            stack.pop()
+            waiting.pop()
+    return found
 
 
 def leaves(block: Block) -> bool:

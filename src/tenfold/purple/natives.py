@@ -32,7 +32,7 @@ def choose(name: str, types: Sequence[str], result: str) -> Form:
     mixed = MIXED.get((name, tuple(types)))
     if mixed is not None and (mixed.result == BOOL or result == "integer"):
         return mixed
-    reps = tuple({"int": INT, "float": FLOAT}.get(each, VALUE) for each in types)
+    reps = tuple([PLAIN_NUMBERS.get(each, VALUE) for each in types])
     outgrows = result != "int" and name in GROWING and set(reps) == {INT}
     known = (WIDENING if result == "integer" or outgrows else INLINE).get((name, reps))
     if known is None and FLOAT in reps and INT in reps and VALUE not in reps and name in ("+", "-", "*", "/"):
@@ -80,6 +80,8 @@ IDENTICAL = ("symbol", "keyword", "bool", "char", "nil", "void")
 # What 64 bits may not hold, unless the result is known to be one that they do.
 GROWING = ("+", "-", "*", "quotient")
 INTEGERS = ("int", "integer")
+# Types of operands that C has as numbers.
+PLAIN_NUMBERS = {"int": INT, "float": FLOAT}
 
 
 def _mixed() -> dict[tuple[str, tuple[str, ...]], Form]:

@@ -330,6 +330,8 @@ static PuObject *release_pairs(PuObject *object) {
     return object;
 }
 
+void pu_drop_after_failure(Value v) { pu_drop(v); }
+
 void pu_release(PuObject *object) {
 #ifdef PURPLE_INJECT
     pu_require_unique(&object->head);

@@ -165,6 +165,7 @@ static inline Value pu_dup(Value v) {
 static inline void pu_drop(Value v) {
     if (pu_is_object(v) && (--pu_object(v)->head & PU_COUNT) == 0) pu_release(pu_object(v));
 }
+void pu_drop_after_failure(Value v) PU_COLD; /* the same, where a failure leaves a function */
 /* The certified end of a value that nothing else can hold: no count is looked at. */
 static inline void pu_free_unique(Value v) {
     if (pu_is_object(v)) pu_release(pu_object(v));

@@ -4,6 +4,7 @@ stands before it, such as the tensors that it computes with, and what shows its 
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.capi.bridge import built
 from tests.purple.compiled import compiled, interpreted
 
 PRIMITIVES = """
@@ -99,6 +99,25 @@ def purple(*arguments: str) -> str:
     return done.stdout
 
 
+def shell(commands: str, folder: Path, **variables: str) -> str:
+    """What commands print, in a folder of which `tenfold` and `./purple` are this environment's."""
+    for name, module in {"tenfold": "tenfold", "purple": "tenfold.purple.cli"}.items():
+        script = folder / name
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euc", commands],
+        cwd=folder,
+        env={**os.environ, "PATH": path, **variables},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_of_the_paper_runs_interpreted(name: str) -> None:
     assert interpreted(PROGRAMS[name]).strip() == EXPECTED[name]
@@ -118,16 +137,11 @@ def test_a_program_of_the_paper_is_compiled_by_hand(name: str, compiler: str, tm
         pytest.skip(f"{compiler} is not installed")
     (tmp_path / "program.purple").write_text(PROGRAMS[name], encoding="utf-8")
     build = f"""
-        python=$0
-        purple() {{ "$python" -m tenfold.purple.cli "$@"; }}
-        purple -c program.purple > program.c
-        {compiler} -std=c99 -Wall -Wextra -Werror program.c $(purple flags) -o program
+        ./purple -c program.purple > program.c
+        {compiler} -std=c99 -Wall -Wextra -Werror program.c $(./purple flags) -o program
         ./program
     """
-    done = subprocess.run(
-        ["bash", "-euc", build, sys.executable], cwd=tmp_path, capture_output=True, text=True, timeout=300
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, EXPECTED[name]), done.stderr
+    assert shell(build, tmp_path).strip() == EXPECTED[name]
 
 
 def test_tensors_are_freed_where_they_were_last_used(tmp_path: Path) -> None:
@@ -146,40 +160,139 @@ def test_tensors_are_freed_where_they_were_last_used(tmp_path: Path) -> None:
     assert events == sorted(events) and text.index("tn_relu(pu_handle(x))") < text.index("pu_free_unique(x)")
 
 
-# The paper's wrapper, function by function; dims are int64_t, and a softmax says its dtype or NULL.
-WRAPPER = """
-#include <stdio.h>
-#include <tenfold.h>
+# The paper's header as it stands there, and the C that it shows for a program.
+HEADER = """
+// purple_torch.h - C wrapper for libtorch
+typedef struct PTensor PTensor;  // Opaque pointer to at::Tensor
 
-int main(void) {
-    const int64_t dims[] = {2, 3};
-    const float data[] = {1, -2, 3, -4, 5, -6};
-    tn_tensor *a = tn_tensor_from_data(data, TN_FLOAT32, dims, 2, NULL, 0);
-    tn_tensor *zeros = tn_zeros(dims, 2), *ones = tn_ones(dims, 2), *randn = tn_randn(dims, 2);
-    tn_tensor *sum = tn_add(a, ones), *product = tn_mul(a, ones), *turned = tn_t(a);
-    tn_tensor *matrix = tn_matmul(a, turned), *positive = tn_relu(a), *shares = tn_softmax(zeros, 1, NULL);
-    tn_tensor *clone = tn_clone(sum);
-    const float *elements = tn_tensor_data(clone);
-    int64_t shape[2];
-    tn_tensor_shape(matrix, shape, 2);
-    printf("%g %g %d %d ", elements[0], elements[5], (int)tn_tensor_shape(matrix, NULL, 0), (int)shape[1]);
-    printf("%.4f\\n", ((const float *)tn_tensor_data(shares))[0]);
-    tn_tensor *all[] = {a, zeros, ones, randn, sum, product, turned, matrix, positive, shares, clone};
-    for (int i = 0; i < 11; i++) tn_free(all[i]);
-    return tn_live_tensors() != 0;
+PTensor* pt_zeros(int* dims, int ndims);
+PTensor* pt_ones(int* dims, int ndims);
+PTensor* pt_randn(int* dims, int ndims);
+PTensor* pt_from_data(float* data, int* dims, int ndims);
+
+// Operations
+PTensor* pt_add(PTensor* a, PTensor* b);
+PTensor* pt_mul(PTensor* a, PTensor* b);
+PTensor* pt_matmul(PTensor* a, PTensor* b);
+PTensor* pt_relu(PTensor* a);
+PTensor* pt_softmax(PTensor* a, int dim);
+
+// Memory
+void pt_free(PTensor* t);
+PTensor* pt_clone(PTensor* t);
+
+// Data access
+float* pt_data(PTensor* t);
+int pt_ndims(PTensor* t);
+int pt_dim(PTensor* t, int i);
+"""
+GENERATED = """
+Obj* main_fn() {
+    PTensor* x = pt_randn((int[]){10, 10}, 2);
+    PTensor* y = pt_relu(x);
+    Obj* result = pt_sum(y);
+    pt_free(y);  // ASAP insertion
+    pt_free(x);  // ASAP insertion
+    return result;
 }
 """
+# The header's functions are libtenfold's under other names, with dims of another type.
+WRAPPER = """
+#include "purple_torch.h"
+
+#include <tenfold.h>
+
+typedef tn_tensor *creator(const int64_t *, int64_t);
+
+static PTensor *created(creator *create, const int *dims, int ndims) {
+    int64_t shape[8];
+    for (int i = 0; i < ndims; i++) shape[i] = dims[i];
+    return (PTensor *)create(shape, ndims);
+}
+
+static tn_tensor *handle(PTensor *t) { return (tn_tensor *)t; }
+
+PTensor* pt_zeros(int* dims, int ndims) { return created(tn_zeros, dims, ndims); }
+PTensor* pt_ones(int* dims, int ndims) { return created(tn_ones, dims, ndims); }
+PTensor* pt_randn(int* dims, int ndims) { return created(tn_randn, dims, ndims); }
+PTensor* pt_from_data(float* data, int* dims, int ndims) {
+    int64_t shape[8];
+    for (int i = 0; i < ndims; i++) shape[i] = dims[i];
+    return (PTensor *)tn_tensor_from_data(data, TN_FLOAT32, shape, ndims, NULL, 0);
+}
+PTensor* pt_add(PTensor* a, PTensor* b) { return (PTensor *)tn_add(handle(a), handle(b)); }
+PTensor* pt_mul(PTensor* a, PTensor* b) { return (PTensor *)tn_mul(handle(a), handle(b)); }
+PTensor* pt_matmul(PTensor* a, PTensor* b) { return (PTensor *)tn_matmul(handle(a), handle(b)); }
+PTensor* pt_relu(PTensor* a) { return (PTensor *)tn_relu(handle(a)); }
+PTensor* pt_softmax(PTensor* a, int dim) { return (PTensor *)tn_softmax(handle(a), dim, NULL); }
+void pt_free(PTensor* t) { tn_free(handle(t)); }
+PTensor* pt_clone(PTensor* t) { return (PTensor *)tn_clone(handle(t)); }
+float* pt_data(PTensor* t) { return tn_tensor_data(handle(t)); }
+int pt_ndims(PTensor* t) { return (int)tn_tensor_dim(handle(t)); }
+int pt_dim(PTensor* t, int i) { return (int)tn_tensor_size(handle(t), i); }
+
+PTensor *pt_sum(PTensor *t) { return (PTensor *)tn_sum(handle(t)); }
+int live(void) { return (int)tn_live_tensors(); }
+"""
+# What the C that the paper shows leaves open stands before it, and a call of every function after it.
+WRAPPED = f"""
+#include <stdio.h>
+#include "purple_torch.h"
+
+typedef PTensor Obj;
+Obj *pt_sum(PTensor *t);
+int live(void);
+{GENERATED}
+int main(void) {{
+    float data[] = {{1, -2, 3, -4, 5, -6}};
+    PTensor *a = pt_from_data(data, (int[]){{2, 3}}, 2), *b = pt_from_data(data, (int[]){{3, 2}}, 2);
+    PTensor *zeros = pt_zeros((int[]){{2, 3}}, 2), *ones = pt_ones((int[]){{2, 3}}, 2);
+    PTensor *sum = pt_add(a, ones), *product = pt_mul(a, a), *matrix = pt_matmul(a, b);
+    PTensor *positive = pt_relu(a);
+    PTensor *shares = pt_softmax(zeros, 1), *clone = pt_clone(sum), *result = main_fn();
+    printf("%g %g %g ", pt_data(clone)[0], pt_data(product)[5], pt_data(positive)[1]);
+    printf("%g %d %d ", pt_data(matrix)[3], pt_ndims(matrix), pt_dim(matrix, 1));
+    printf("%.4f %d %d\\n", pt_data(shares)[0], pt_ndims(result), pt_data(result)[0] > 0);
+    PTensor *all[] = {{a, b, zeros, ones, sum, product, matrix, positive, shares, clone, result}};
+    for (int i = 0; i < 11; i++) pt_free(all[i]);
+    return live();
+}}
+"""
+# The end of the paper's last command line; the folder need not be there.
+LINKED = """-Wl,-rpath,$(python3 -c "import torch; print(torch.utils.cmake_prefix_path + '/lib')")"""
 
 
-def test_the_wrapper_makes_computes_reads_and_frees(tmp_path: Path) -> None:
-    source, program = tmp_path / "program.c", tmp_path / "program"
-    source.write_text(WRAPPER, encoding="utf-8")
-    flags = [*built().compile_flags, *built().link_flags]
-    subprocess.run(
-        ["cc", "-std=c99", "-Wall", "-Werror", str(source), *flags, "-o", str(program)], check=True
+def test_the_header_of_the_paper_is_a_library_on_ours(tmp_path: Path) -> None:
+    (tmp_path / "purple_torch.h").write_text(HEADER, encoding="utf-8")
+    (tmp_path / "purple_torch.c").write_text(WRAPPER, encoding="utf-8")
+    (tmp_path / "program.c").write_text(WRAPPED, encoding="utf-8")
+    build = f"""
+        cc -shared -fPIC -Wall -Wextra -Werror -o libpurple_torch.so purple_torch.c $(./tenfold capi flags)
+        gcc -o program program.c -L. -lpurple_torch \\
+            {LINKED}
+        ./program
+    """
+    assert shell(build, tmp_path, LD_LIBRARY_PATH=".") == "2 36 0 24 2 2 0.3333 0 1\n"
+
+
+@pytest.mark.slow
+def test_a_program_is_compiled_by_the_command_lines_of_the_paper(tmp_path: Path) -> None:
+    (tmp_path / "program.purple").write_text(TRAINING, encoding="utf-8")
+    build = f"""
+        ./tenfold capi install --prefix "$PWD/prefix" >/dev/null
+        cp -a prefix/lib/lib*.so* .
+        # Compile Purple program
+        ./purple -c program.purple > program.c
+
+        # Compile with libtorch
+        gcc -o program program.c -L. -lpurple -ltenfold \\
+            {LINKED}
+        ./program
+    """
+    printed = shell(
+        build, tmp_path, C_INCLUDE_PATH="prefix/include/purple:prefix/include", LD_LIBRARY_PATH="."
     )
-    done = subprocess.run([program], capture_output=True, text=True, check=True)
-    assert done.stdout == "2 -5 2 2 0.3333\n"
+    assert printed.strip() == EXPECTED["training"]
 
 
 # The paper's wrapper of phase 2, as it stands there, built with our flags for C++ on libtorch.
@@ -236,13 +349,8 @@ def test_the_wrapper_of_the_paper_is_built_and_linked(tmp_path: Path) -> None:
     (tmp_path / "purple_torch.cpp").write_text(PHASE_2, encoding="utf-8")
     (tmp_path / "program.c").write_text(PHASE_2_USED, encoding="utf-8")
     build = """
-        python=$0
-        tenfold() { "$python" -m tenfold "$@"; }
-        g++ -shared -fPIC -o libpurple_torch.so purple_torch.cpp $(tenfold capi flags --torch)
-        gcc -o program program.c -L. -lpurple_torch $(tenfold capi flags) -Wl,-rpath,.
+        g++ -shared -fPIC -o libpurple_torch.so purple_torch.cpp $(./tenfold capi flags --torch)
+        gcc -o program program.c -L. -lpurple_torch $(./tenfold capi flags) -Wl,-rpath,.
         ./program
     """
-    done = subprocess.run(
-        ["bash", "-euc", build, sys.executable], cwd=tmp_path, capture_output=True, text=True, timeout=600
-    )
-    assert (done.returncode, done.stdout) == (0, "4 3\n"), done.stderr[-3000:]
+    assert shell(build, tmp_path) == "4 3\n"

@@ -108,8 +108,9 @@ def test_a_standalone_program_is_linked_and_runs(tmp_path: Path) -> None:
     made = built()
     folder = rt.add(made.include, made.lib, "cc").parent
     (tmp_path / "test_torch.cpp").write_text(CREATION, encoding="utf-8")
-    build = f"g++ -I{made.include} test_torch.cpp -L{folder} -ltenfold_rt -o test_torch"
-    subprocess.run(build.split(), cwd=tmp_path, check=True)
+    build = f"g++ test_torch.cpp -L{folder} -ltenfold_rt -o test_torch"
+    environment = {**os.environ, "CPLUS_INCLUDE_PATH": str(made.include)}
+    subprocess.run(build.split(), cwd=tmp_path, env=environment, check=True)
 
     def printed(**variables: str) -> str:
         environment = {**os.environ, "LD_LIBRARY_PATH": str(folder), **variables}

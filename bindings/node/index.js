@@ -22,13 +22,15 @@ const { C, Tensor, fail, own, refuse } = core
 
 // Write tensors by name to a safetensors file, and read one.
 function save(path, tensors) {
-  const [names, list] = [Object.keys(tensors), Object.values(tensors)]
-  if (typeof path !== 'string' || !list.every(convert.is.Tensor)) refuse('save: a path, and tensors by name')
+  const [names, list] = [Object.keys(tensors ?? {}), Object.values(tensors ?? {})]
+  if (!convert.is.str(path) || !tensors || !names.every(convert.is.str) || !list.every(convert.is.Tensor)) {
+    refuse('save: a path, and tensors by name')
+  }
   if (C.tn_save_safetensors(path, names, ...convert.toTensors(list, 0)) !== 0) fail()
 }
 
 function load(path) {
-  if (typeof path !== 'string') refuse('load: the path is a string')
+  if (!convert.is.str(path)) refuse('load: the path is a string without zero bytes')
   return values.taken(C.tn_load_safetensors(path))
 }
 

@@ -184,6 +184,26 @@ def test_elements_are_read_and_written(rock: Path) -> None:
     assert printed.split() == ["4", "23", "2", "2", "float32", "cpu", "18"]
 
 
+def test_integers_beyond_numbers_stay_as_they_are(rock: Path) -> None:
+    printed = lua(
+        rock,
+        """
+        local x = tn.tensor({ 9007199254740993LL, -3LL })
+        print(x.dtype, x:tolist()[1], x:tolist()[2], x[0]:item(), x[0]:add(1LL):item())
+        local most = tn.tensor({ 18446744073709551615ULL })
+        print(most.dtype, most:tolist()[1], type(tn.tensor({ 9007199254740992LL })[0]:item()))
+        """,
+    )
+    assert printed.split() == [
+        *("int64", "9007199254740993LL", "-3", "9007199254740993LL", "9007199254740994LL"),
+        *("uint64", "18446744073709551615ULL", "number"),
+    ]
+
+
+def test_a_layer_may_have_no_inputs(rock: Path) -> None:
+    assert lua(rock, "print(tn.nn.Linear(0, 2)(tn.ones(3, 0)):abs():sum():item())").strip() == "0"
+
+
 # ---- learning -----------------------------------------------------------------------------------------
 
 
@@ -345,6 +365,23 @@ MISTAKES = [
     ("tn.tensor({ 1.5 }, { dtype = 'int64' })", "TN_ERROR_ARGUMENT", "1.5 is no int64"),
     ("tn.tensor({ 300 }, { dtype = 'uint8' })", "TN_ERROR_ARGUMENT", "300 is no uint8"),
     ("tn.tensor({ -1 }, { dtype = 'uint64' })", "TN_ERROR_ARGUMENT", "-1 is no uint64"),
+    ("tn.tensor({ 1, nil, 3 })", "TN_ERROR_ARGUMENT", "a hole"),
+    ("tn.tensor({ 1, 2, x = 3 })", "TN_ERROR_ARGUMENT", "no position"),
+    ("tn.tensor({ 1LL, 1.5 })", "TN_ERROR_ARGUMENT", "1.5 is no int64"),
+    ("tn.save({ x = x }, '/tmp/x')", "TN_ERROR_ARGUMENT", "a path, and tensors by name"),
+    ("tn.save('/tmp/x\\0y', { x = x })", "TN_ERROR_ARGUMENT", "a path, and tensors by name"),
+    ("tn.load('/tmp/x\\0y')", "TN_ERROR_ARGUMENT", "zero bytes"),
+    ("tn.jit.load('/tmp/x\\0y')", "TN_ERROR_ARGUMENT", "zero byte"),
+    ("tn.call('aten::relu\\0', x)", "TN_ERROR_ARGUMENT", "zero bytes"),
+    ("tn.call('aten::einsum', 'ij\\0', { x })", "TN_ERROR_ARGUMENT", "zero byte"),
+    ("tn.einsum('ij\\0', { x })", "TN_ERROR_ARGUMENT", "einsum: cannot be called with"),
+    ("tn.nn.Linear('a', 2)", "TN_ERROR_ARGUMENT", "Linear: a is no size"),
+    ("tn.nn.Linear(2, 2):load_state_dict(nil)", "TN_ERROR_ARGUMENT", "a table of tensors by name"),
+    (
+        "(function() x:requires_grad_():register_hook(function() return 'a' end); x:sum():backward() end)()",
+        "TN_ERROR_ARGUMENT",
+        "a hook returns a tensor or nothing",
+    ),
     ("x[5]", "TN_ERROR_INDEX", "index 5 out of range"),
     ("x.nothing", "TN_ERROR_NOT_FOUND", 'no method or property "nothing"'),
     ("x:matmul(tn.zeros(3, 3))", "TN_ERROR_TORCH", "mat1 and mat2 shapes"),

@@ -177,6 +177,19 @@ def test_elements_are_read_and_written(package: Path) -> None:
     assert js(package, program) == [23, [[7, 7], [0, 4]], [7, 7, 0, 4], [2, 2], "cpu", [[7, 0], [7, 4]]]
 
 
+def test_integers_beyond_numbers_are_bigints(package: Path) -> None:
+    program = """
+        const x = tn.tensor([9007199254740993n, -3n])
+        answer = [x.dtype, ...x.tolist().map((each) => `${typeof each} ${each}`), `${x.at(0).item()}`]
+        """
+    assert js(package, program) == ["int64", "bigint 9007199254740993", "number -3", "9007199254740993"]
+
+
+def test_a_layer_may_have_no_inputs(package: Path) -> None:
+    program = "answer = new tn.nn.Linear(0, 2).forward(tn.ones(3, 0)).abs().sum().item()"
+    assert js(package, program) == 0
+
+
 def test_tensors_are_iterated_and_written_as_json(package: Path) -> None:
     program = """
         const x = tn.tensor([[1, 2], [3, 4]])
@@ -340,6 +353,21 @@ MISTAKES = [
     ("tn.tensor([1, undefined])", "TN_ERROR_ARGUMENT", "an element is a undefined"),
     ("tn.tensor([1.5], { dtype: 'int64' })", "TN_ERROR_ARGUMENT", "1.5 is no int64"),
     ("tn.tensor(new Float32Array(3), { shape: [2, 2] })", "TN_ERROR_ARGUMENT", "do not fill"),
+    ("tn.save({ x }, '/tmp/x')", "TN_ERROR_ARGUMENT", "a path, and tensors by name"),
+    ("tn.save('/tmp/x', null)", "TN_ERROR_ARGUMENT", "a path, and tensors by name"),
+    ("tn.save('/tmp/x\\0y', { x })", "TN_ERROR_ARGUMENT", "a path, and tensors by name"),
+    ("tn.load('/tmp/x\\0y')", "TN_ERROR_ARGUMENT", "zero bytes"),
+    ("tn.jit.load('/tmp/x\\0y')", "TN_ERROR_ARGUMENT", "zero bytes"),
+    ("tn.call('aten::relu\\0', x)", "TN_ERROR_ARGUMENT", "zero bytes"),
+    ("tn.call('aten::einsum', 'ij\\0', [x])", "TN_ERROR_ARGUMENT", "zero byte"),
+    ("tn.einsum('ij\\0', [x])", "TN_ERROR_ARGUMENT", "einsum: cannot be called with"),
+    ("new tn.nn.Linear('a', 2)", "TN_ERROR_ARGUMENT", "Linear: a is no size"),
+    ("new tn.nn.Linear(2, 2).load_state_dict(null)", "TN_ERROR_ARGUMENT", "an object of tensors by name"),
+    (
+        "(() => { x.requires_grad_().register_hook(() => 'a'); x.sum().backward() })()",
+        "TN_ERROR_ARGUMENT",
+        "a hook returns a tensor or nothing",
+    ),
     ("x.at(5)", "TN_ERROR_INDEX", "index 5 out of range"),
     ("x + 1", "TN_ERROR_TYPE", "x.add(y)"),
     ("x.matmul(tn.zeros(3, 3))", "TN_ERROR_TORCH", "mat1 and mat2 shapes"),

@@ -25,7 +25,7 @@ function is.int(x)
 end
 function is.number(x) return type(x) == "number" or istype(int64_t, x) end
 function is.bool(x) return type(x) == "boolean" end
-function is.string(x) return type(x) == "string" end
+function is.string(x) return type(x) == "string" and not x:find("\0", 1, true) end  -- which C would take for its end
 function is.scalar(x)
   local t = type(x)
   return t == "number" or t == "boolean" or istype(scalar_t, x) or istype(int64_t, x)
@@ -84,12 +84,16 @@ function core.complex_number(re, im)
   return made
 end
 
+-- An integer of C's as one of Lua's numbers, or as it is where they do not hold it exactly.
+function core.exactly(x)
+  local most = 2LL ^ 53LL
+  if istype(uint64_t, x) then return x <= 2ULL ^ 53ULL and tonumber(x) or x end
+  return (x >= -most and x <= most) and tonumber(x) or x
+end
+
 -- A scalar that C gave, as Lua writes it; complex ones stay as they are.
 function core.from_scalar(x)
-  if x.tag == INT then
-    local number = tonumber(x.as.i)
-    return (number >= -2 ^ 53 and number <= 2 ^ 53) and number or x.as.i
-  end
+  if x.tag == INT then return core.exactly(x.as.i) end
   if x.tag == DOUBLE then return x.as.d end
   if x.tag == BOOL then return x.as.b end
   return x

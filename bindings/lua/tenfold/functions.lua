@@ -153,7 +153,9 @@ end
 
 local hook = ffi.cast("tn_hook_fn", guarded(function(gradient, out, user)
   local found = known[number_of(user)](own(core.made(C.tn_tensor_share, gradient)))
-  if is.tensor(found) then out[0] = core.made(C.tn_tensor_share, found.handle) end
+  if found == nil then return end
+  if not is.tensor(found) then core.refuse("a hook returns a tensor or nothing, not a %s", type(found)) end
+  out[0] = core.made(C.tn_tensor_share, found.handle)
 end))
 
 local Hook = {}

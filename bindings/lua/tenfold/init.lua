@@ -60,10 +60,15 @@ end
 -- Write tensors by name to a safetensors file, and read one.
 function tenfold.save(path, tensors)
   local names, list = {}, {}
-  for name in pairs(tensors) do names[#names + 1] = name end
+  local function check(holds) if not holds then core.refuse("save: a path, and tensors by name") end end
+  check(core.is.string(path) and type(tensors) == "table")
+  for name in pairs(tensors) do
+    check(core.is.string(name))
+    names[#names + 1] = name
+  end
   table.sort(names)
   for i, name in ipairs(names) do list[i] = tensors[name] end
-  if type(path) ~= "string" or not core.is.tensors(list) then core.refuse("save: a path, and tensors by name") end
+  check(core.is.tensors(list))
   local texts = ffi.new("const char *[?]", #names + 1)
   for i, name in ipairs(names) do texts[i - 1] = name end
   local array, n = core.convert.tensors(list)
@@ -71,7 +76,7 @@ function tenfold.save(path, tensors)
 end
 
 function tenfold.load(path)
-  if type(path) ~= "string" then core.refuse("load: the path is a string") end
+  if not core.is.string(path) then core.refuse("load: the path is a string without zero bytes") end
   local found = C.tn_load_safetensors(path)
   if found == nil then fail() end
   return values.from(ffi.gc(found, C.tn_value_free))

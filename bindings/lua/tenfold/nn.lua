@@ -90,6 +90,7 @@ function Module:state_dict()
 end
 
 function Module:load_state_dict(state)
+  if type(state) ~= "table" then core.refuse("load_state_dict: a state is a table of tensors by name, not a %s", type(state)) end
   local own = self:state_dict()
   for name in pairs(own) do if state[name] == nil then core.refuse("the state has no %s, which the module has", name) end end
   for name in pairs(state) do if own[name] == nil then core.refuse("the module has no %s, which the state has", name) end end
@@ -174,10 +175,12 @@ local function layer(name, row)
       end
       local inputs = 1
       for place, size in ipairs(row.parameters.weight and sizes(row.parameters.weight) or {}) do
+        if not is.int(size) then core.refuse("%s: %s is no size", name, tostring(size)) end
         if place > 1 then inputs = inputs * size end
       end
+      local bound = inputs > 0 and 1 / math.sqrt(inputs) or 0
       for part, texts in pairs(row.parameters) do
-        if options[part] ~= false then self[part] = started(row.start[part], sizes(texts), 1 / math.sqrt(inputs)):requires_grad_() end
+        if options[part] ~= false then self[part] = started(row.start[part], sizes(texts), bound):requires_grad_() end
       end
       for part, texts in pairs(row.buffers) do self:register_buffer(part, started(row.start[part], sizes(texts))) end
     end,

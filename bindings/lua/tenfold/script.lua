@@ -12,7 +12,9 @@ script.Module = Module
 local function module(handle) return core.object(Module, handle, C.tn_module_free) end
 
 local function text(name, what)
-  if type(what) ~= "string" then core.refuse("%s: a string is needed, not a %s", name, type(what)) end
+  if not core.is.string(what) then
+    core.refuse("%s: a string is needed, not a %s", name, type(what) == "string" and "string with a zero byte" or type(what))
+  end
   return what
 end
 

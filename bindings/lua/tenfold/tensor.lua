@@ -117,16 +117,26 @@ local function flatten(values, sizes, depth, flat)
     core.refuse("tensor: the tables are ragged: at depth %d one has %s entries, the first %d",
       depth, type(values) == "table" and #values or "no", sizes[depth])
   end
+  local keys = 0
+  for _ in pairs(values) do keys = keys + 1 end
+  if keys ~= #values then core.refuse("tensor: a table at depth %d has a hole, or a key that is no position", depth) end
   for i = 1, #values do flatten(values[i], sizes, depth + 1, flat) end
 end
 
--- A tensor of nested tables, a number or a boolean. Options: dtype (float32, or bool for booleans), requires_grad.
+-- The dtype of elements that comes of the first of them.
+local function dtype_of(first)
+  if type(first) == "boolean" then return "bool" end
+  return ffi.istype("int64_t", first) and "int64" or ffi.istype("uint64_t", first) and "uint64" or "float32"
+end
+
+-- A tensor of nested tables, a number or a boolean. Options: dtype (float32; bool for booleans, int64 for 1LL),
+-- requires_grad.
 function tensor.tensor(values, options)
   options = options or {}
   if type(options) ~= "table" then core.refuse("tensor: options are a table such as { dtype = \"int64\" }") end
   local sizes, flat = sizes_of(values), {}
   flatten(values, sizes, 1, flat)
-  local dtype = options.dtype or (type(flat[1]) == "boolean" and "bool" or "float32")
+  local dtype = options.dtype or dtype_of(flat[1])
   local element = ELEMENTS[dtype]
   if not is.dtype(dtype) then core.refuse("tensor: there is no dtype %s", tostring(dtype)) end
   local through = element and dtype or (string.match(dtype, "^complex") and "float64" or "float32")
@@ -152,14 +162,15 @@ end
 local function nest(data, sizes, depth, offset, step)
   if depth > #sizes then
     local value = data[offset]
-    return type(value) == "cdata" and tonumber(value) or value
+    return type(value) == "cdata" and core.exactly(value) or value
   end
   local made, inner = {}, step / math.max(sizes[depth], 1)
   for i = 1, sizes[depth] do made[i] = nest(data, sizes, depth + 1, offset + (i - 1) * inner, inner) end
   return made
 end
 
--- The elements as nested tables; a number, or a boolean, of a tensor without dimensions.
+-- The elements as nested tables; a number, or a boolean, of a tensor without dimensions. Integers that a number does
+-- not hold exactly are cdata, as 1LL is.
 function methods.tolist(self)
   local dtype = self.dtype
   if ELEMENTS[dtype] == nil then

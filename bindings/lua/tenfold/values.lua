@@ -59,7 +59,8 @@ values.none = setmetatable({}, { __tostring = function() return "None" end })
 function values.to(x)
   if x == nil or x == values.none then return owned(C.tn_value_none()) end
   if is.tensor(x) then return owned(C.tn_value_tensor(x.handle)) end
-  if type(x) == "string" then return owned(C.tn_value_string(x)) end
+  if is.string(x) then return owned(C.tn_value_string(x)) end
+  if type(x) == "string" then core.refuse("a string with a zero byte is no value of libtorch's") end
   if is.scalar(x) then return owned(C.tn_value_scalar(core.convert.scalar(x))) end
   if type(x) ~= "table" then core.refuse("a %s is no value of libtorch's", type(x)) end
   if getmetatable(x) == Tuple then
@@ -118,7 +119,7 @@ end
 
 -- Call any operator of libtorch by its full name, such as "aten::add.Tensor".
 function values.call(name, ...)
-  if type(name) ~= "string" then core.refuse("call: the operator's name is a string") end
+  if not is.string(name) then core.refuse("call: the operator's name is a string without zero bytes") end
   return values.through_stack(function(stack) return C.tn_call(name, stack) end, ...)
 end
 

@@ -41,7 +41,7 @@ const is = {
   int: (x) => (Number.isInteger(x) && Math.abs(x) < 2 ** 63) || isLong(x),
   float: (x) => typeof x === 'number' || typeof x === 'bigint',
   bool: (x) => typeof x === 'boolean',
-  str: (x) => typeof x === 'string',
+  str: (x) => typeof x === 'string' && !x.includes('\0'), // which C would take for its end
   Scalar: (x) => typeof x === 'number' || typeof x === 'boolean' || isLong(x) || x instanceof Typed,
   ScalarType: named(DTYPES),
   Layout: named(LAYOUTS),

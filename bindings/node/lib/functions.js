@@ -132,7 +132,9 @@ function autogradFunction({ forward: compute, backward: differentiate, results =
 
 const hook = callbacks.register('tn_hook_fn', guarded((gradient, out, user) => {
   const answer = known.get(Number(user))(shared(Number(gradient)))
-  if (is.Tensor(answer)) koffi.encode(out, 'uint64_t', [share(answer)], 1)
+  if (answer === undefined || answer === null) return
+  if (!is.Tensor(answer)) refuse(`a hook returns a tensor or nothing, not a ${typeof answer}`)
+  koffi.encode(out, 'uint64_t', [share(answer)], 1)
 }))
 
 // Have fn called with each gradient of a tensor; a tensor that it returns takes the gradient's place. The hook stays,

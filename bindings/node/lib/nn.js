@@ -42,6 +42,7 @@ class Module {
   state_dict() { return Object.fromEntries(this.own((module, name, part) => module.bufferNames.has(name) || part.requires_grad)) }
 
   load_state_dict(state) {
+    if (state === null || typeof state !== 'object') refuse('load_state_dict: a state is an object of tensors by name')
     const own = this.state_dict()
     const wrong = [...Object.keys(own).filter((name) => !(name in state)), ...Object.keys(state).filter((name) => !(name in own))]
     if (wrong.length) refuse(`the state and the module differ in ${wrong.join(', ')}`)
@@ -100,9 +101,13 @@ function layer(name, row) {
       const options = optionsOf(name, row, given)
       Object.defineProperty(this, 'options', { value: options })
       const sizes = (texts) => texts.flatMap((text) => sizesOf(text, options))
-      const inputs = row.parameters.weight ? sizes(row.parameters.weight).slice(1).reduce((a, b) => a * b, 1) : 1
+      const weight = row.parameters.weight ? sizes(row.parameters.weight) : []
+      const wrong = weight.find((size) => !is.int(size))
+      if (wrong !== undefined) refuse(`${name}: ${wrong} is no size`)
+      const inputs = weight.slice(1).reduce((a, b) => a * b, 1)
+      const bound = inputs > 0 ? 1 / Math.sqrt(inputs) : 0
       for (const [part, texts] of Object.entries(row.parameters)) {
-        if (options[part] !== false) this[part] = started(row.start[part], sizes(texts), 1 / Math.sqrt(inputs)).requires_grad_()
+        if (options[part] !== false) this[part] = started(row.start[part], sizes(texts), bound).requires_grad_()
       }
       for (const [part, texts] of Object.entries(row.buffers)) this.register_buffer(part, started(row.start[part], sizes(texts)))
     }

@@ -7,7 +7,7 @@ const { taken, throughStack } = require('./values')
 const { checkCallbacks } = require('./functions')
 const { Optimizer } = require('./learning')
 
-const isText = (name, what) => (typeof what === 'string' ? what : refuse(`${name}: a string is needed`))
+const isText = (name, what) => (is.str(what) ? what : refuse(`${name}: a string without zero bytes is needed`))
 const areTensors = (x) => Array.isArray(x) && x.every(is.Tensor)
 
 const scripted = (module) => heldBy(module, C.tn_module_free)

@@ -162,13 +162,15 @@ Object.assign(Tensor.prototype, {
     return found
   },
 
-  // The elements as nested arrays; a number, or a boolean, of a tensor without dimensions.
+  // The elements as nested arrays; a number, or a boolean, of a tensor without dimensions. Integers that a number does
+  // not hold exactly are bigints.
   tolist() {
     const dtype = this.dtype
     if (dtype.startsWith('complex')) refuse('tolist: of complex numbers, take view_as_real() first')
     if (ARRAYS[dtype] === undefined) return this.to('float32').tolist()
     const found = this.data()
-    const wrap = dtype === 'bool' ? (x) => x !== 0 : Number
+    const exactly = (x) => (Number.isSafeInteger(Number(x)) ? Number(x) : x)
+    const wrap = dtype === 'bool' ? (x) => x !== 0 : BIG.has(dtype) ? exactly : Number
     return nest((place) => wrap(found[place]), this.shape, 0, 0, found.length)
   },
 

@@ -40,7 +40,8 @@ function list(entries, hold) {
 function toValue(x, hold) {
   if (x === null || x === undefined) return hold(C.tn_value_none())
   if (x instanceof Tensor) return hold(C.tn_value_tensor(liveHandle(x)))
-  if (typeof x === 'string') return hold(C.tn_value_string(x))
+  if (is.str(x)) return hold(C.tn_value_string(x))
+  if (typeof x === 'string') refuse("a string with a zero byte is no value of libtorch's")
   if (is.Scalar(x)) return hold(C.tn_value_scalar(toScalar(x)))
   if (x instanceof Tuple) {
     const parts = Array.from(x, (each) => toValue(each, hold))
@@ -99,7 +100,7 @@ function throughStack(call, given) {
 
 // Call any operator of libtorch by its full name, such as aten::add.Tensor.
 function call(name, ...given) {
-  if (typeof name !== 'string') refuse("call: the operator's name is a string")
+  if (!is.str(name)) refuse("call: the operator's name is a string without zero bytes")
   return throughStack((stack) => C.tn_call(name, stack), given)
 }
 

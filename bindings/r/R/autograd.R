@@ -38,8 +38,11 @@ as_tensor_list <- function(x) if (is_torch_tensor(x)) list(x) else x
 
 autograd_grad <- function(outputs, inputs, grad_outputs = NULL, retain_graph = create_graph,
                           create_graph = FALSE, allow_unused = FALSE) {
+  outputs <- as_tensor_list(outputs)
+  inputs <- as_tensor_list(inputs)
+  if (length(outputs) == 0 || length(inputs) == 0) refuse("autograd_grad takes at least one output and one input")
   grads <- if (is.null(grad_outputs)) NULL else as_tensor_list(grad_outputs)
-  .Call(C_tf_gradients, as_tensor_list(outputs), as_tensor_list(inputs), grads,
+  .Call(C_tf_gradients, outputs, inputs, grads,
         retain_graph, create_graph, allow_unused)
 }
 

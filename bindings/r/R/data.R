@@ -75,6 +75,9 @@ tensor_dataset_kind <- dataset(
   "tensor_dataset",
   initialize = function(...) {
     tensors <- list(...)
+    if (length(tensors) == 0 || !all(vapply(tensors, function(each) is_torch_tensor(each) && length(dim(each)) > 0, TRUE))) {
+      refuse("tensor_dataset takes tensors of at least one dimension", kind = "TYPE")
+    }
     sizes <- vapply(tensors, function(each) dim(each)[1], 0)
     if (length(unique(sizes)) != 1) refuse("tensors of one dataset have the same size in dimension 1")
     self$tensors <- tensors

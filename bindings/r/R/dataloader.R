@@ -7,6 +7,9 @@ dataloader <- function(dataset, batch_size = 1, shuffle = FALSE, sampler = NULL,
   if (!is.null(batch_size) && !isTRUE(batch_size >= 1)) refuse("a batch has one sample or more, not ", batch_size)
   iterable <- inherits(dataset, "iterable_dataset")
   ordered <- c(if (shuffle) "shuffle", if (!is.null(sampler)) "sampler", if (!is.null(batch_sampler)) "batch_sampler")
+  for (each in list(sampler, batch_sampler)) {
+    if (!is.null(each) && !is.function(tryCatch(each$.iter, error = function(e) NULL))) refuse("an order is what a kind of sampler() made", kind = "TYPE")
+  }
   if (length(ordered) > 1) refuse("an order is given once, not by ", paste(ordered, collapse = " and "))
   if (iterable && length(ordered)) refuse("samples of an iterable dataset come as they come: ", ordered, " has no meaning")
   if (iterable && num_workers > 0) refuse("an iterable dataset is read in this process alone: num_workers is 0")

@@ -152,6 +152,16 @@ print.cuda_memory_stats <- function(x, ...) {
   invisible(x)
 }
 
+# What CUDA's allocator does is recorded from now on: "all" events, the "state", or nothing any more for NULL.
+cuda_record_memory_history <- function(enabled, context = "all", stacks = "all", max_entries = 1) {
+  invisible(.Call(C_tf_memory_record_history, enabled, context, stacks, max_entries))
+}
+
+# What it holds and has recorded, as bytes that pytorch.org/memory_viz reads.
+cuda_memory_snapshot <- function() as.raw(.Call(C_tf_to_vector, .Call(C_tf_memory_snapshot)))
+
+cuda_dump_memory_snapshot <- function(filepath) invisible(writeBin(cuda_memory_snapshot(), filepath))
+
 # Past so many megabytes of tensors R collects what it no longer reaches; memory that is freed goes back at once.
 set_cpu_allocator_config <- function(threshold_call_gc = 4000L, cache_enabled = TRUE, cache_max_size_mb = threshold_call_gc,
                                      cache_min_block_size = 1024L) {
@@ -181,10 +191,13 @@ install_torch <- function(reinstall = FALSE, ..., .inform_restart = TRUE) {
 
 install_torch_from_file <- install_torch
 
+# Where the libraries are that another package would download: they are files already.
+get_install_libs_url <- function(version = NA, type = NA) {
+  list(libtorch = paste0("file://", torch_install_path()), liblantern = paste0("file://", loaded_library("libtenfold.so.0")))
+}
+
 torch_install_path <- function(check_writable = FALSE) {
-  library <- .Call(C_tf_torch_libraries)
-  if (is.null(library)) refuse("libtorch was not found", kind = "NOT_AVAILABLE")
-  dirname(dirname(normalizePath(library)))
+  dirname(dirname(loaded_library("libtorch_cpu.so")))
 }
 
 install_torch_sitrep <- function(verbose = TRUE) {

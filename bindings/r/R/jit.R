@@ -232,7 +232,10 @@ trace_into <- function(handle, method, func, inputs, strict) {
     guarded({
       result <- do.call(func, Map(like_example, given, inputs))
       if (!inherits(result, "jit_tuple")) found <<- names_within(result)
-      if (strict && is_plain_list(result)) jit_tuple(lapply(unname(result), traceable)) else traceable(result)
+      if (is.null(result)) refuse("a traced function gives a tensor or a list of tensors, and this one gave NULL", kind = "TYPE")
+      kept <- if (strict && is_plain_list(result)) jit_tuple(lapply(unname(result), traceable)) else traceable(result)
+      .Call(C_tf_stack, list(kept)) # refuses what libtorch has no value for
+      kept
     })
   }
   .Call(C_tf_trace_method, handle, method, run, lapply(unname(inputs), traceable), strict)

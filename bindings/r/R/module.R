@@ -31,6 +31,7 @@ new_module <- function(classname, layers, arguments, hidden = list()) {
   parts$.active <- bound_methods(list(hidden$active), known)
   parts$.methods <- bound[vapply(bound, is.function, TRUE)]
   parts$.forward <- parts$.methods$forward
+  if (is.null(parts$.forward)) parts$.forward <- function(...) refuse(classname[1], " has no method forward, which calling it calls", kind = "NOT_FOUND")
   for (name in setdiff(names(bound), names(parts$.methods))) assign_part(parts, name, bound[[name]])
   if (!is.null(parts$.methods$initialize)) do.call(parts$.methods$initialize, arguments)
   module

@@ -6,7 +6,7 @@ uniform_parameter <- function(sizes, bound) nn_parameter(torch_uniform_(torch_em
 nn_linear <- nn_module(
   "nn_linear",
   initialize = function(in_features, out_features, bias = TRUE) {
-    bound <- 1 / sqrt(in_features)
+    bound <- if (in_features > 0) 1 / sqrt(in_features) else 0
     self$in_features <- in_features
     self$out_features <- out_features
     self$weight <- uniform_parameter(c(out_features, in_features), bound)

@@ -62,3 +62,25 @@ nn_adaptive_log_softmax_with_loss <- nn_module(
     list(output = output, loss = torch_neg(torch_mean(output)))
   }
 )
+
+# The valid vertices of each polygon around the origin, anti-clockwise from the x axis: nine positions, which count from 0
+# as in the package torch. After the last vertex stands the first again, then a position that is not valid.
+contrib_sort_vertices <- function(vertices, mask, num_valid) {
+  if (length(dim(vertices)) != 4 || dim(vertices)[4] != 2) refuse("vertices have the shape [batch, polygons, vertices, 2]")
+  if (dim(vertices)[3] < 9) refuse("vertices are 8 corners and at least one intersection, and here are ", dim(vertices)[3])
+  angle <- torch_atan2(vertices[.., 2], vertices[.., 1])
+  angle <- torch_where(angle < 0, angle + 2 * pi, angle)$masked_fill(mask$logical_not(), Inf)
+  order <- torch_argsort(angle, dim = -1, stable = TRUE)
+  corners <- torch_gather(vertices, 3, order$unsqueeze(-1)$expand(c(-1, -1, -1, 2)))[, , 1:8, ]
+  count <- num_valid$to(dtype = torch_int64())$unsqueeze(-1)
+  # Of two boxes that are the same each corner is there twice.
+  twins <- (corners[, , seq(1, 7, 2), ] - corners[, , seq(2, 8, 2), ])$abs()$flatten(start_dim = 3)$amax(-1, keepdim = TRUE) < 1e-8
+  twins <- twins$logical_and(count == 8)
+  order <- torch_where(twins, torch_cat(list(order[, , seq(1, 7, 2)], order[, , 1:5]), 3), order[, , 1:9])
+  count <- torch_where(twins, 4L, count)
+  unused <- torch_argmin(mask[, , 9:N]$to(dtype = torch_int64()), dim = -1, keepdim = TRUE) + 8L
+  place <- torch_arange(1, 9, dtype = torch_int64(), device = vertices$device)
+  order <- torch_where(place == count + 1L, order[, , 1:1], order)
+  order <- torch_where((place > count + 1L)$logical_or(count < 3), unused, order)
+  (order - 1L)$to(dtype = torch_int32())
+}

@@ -41,6 +41,7 @@ try_native <- function(self, g) tryCatch(native_handle(self, g), error = identit
 # Options by libtenfold's names, all of them numbers.
 native_options <- function(group) {
   given <- group[setdiff(names(group), c("params", "initial_lr"))]
+  if (!is.null(given$betas) && length(given$betas) != 2) refuse("betas are two numbers, not ", length(given$betas))
   if (!is.null(given$betas)) given <- c(given[setdiff(names(given), "betas")], beta1 = given$betas[[1]], beta2 = given$betas[[2]])
   lapply(given, function(value) if (is.logical(value) && !anyNA(value)) as.numeric(value) else value)
 }

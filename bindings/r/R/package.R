@@ -75,11 +75,15 @@ tenfold_versions <- function() {
   c(tenfold = found[1], libtorch = found[2])
 }
 
+loaded_library <- function(name) {
+  path <- .Call(C_tf_library_path, name)
+  if (is.null(path)) refuse(name, " was not found", kind = "NOT_AVAILABLE")
+  normalizePath(path)
+}
+
 # The flags of a package whose C++ includes tenfold/torch.h: it compiles against libtorch's headers and links it.
 tenfold_torch_flags <- function(what = c("compile", "link")) {
-  library <- .Call(C_tf_torch_libraries)
-  if (is.null(library)) refuse("libtorch was not found", kind = "NOT_AVAILABLE")
-  lib <- dirname(normalizePath(library))
+  lib <- dirname(loaded_library("libtorch_cpu.so"))
   include <- file.path(dirname(lib), "include")
   flags <- switch(match.arg(what),
     compile = paste0("-isystem", c(include, file.path(include, "torch/csrc/api/include"))),

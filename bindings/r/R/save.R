@@ -68,6 +68,7 @@ torch_save <- function(obj, path, ..., compress = TRUE) {
 torch_load <- function(path, device = NULL) {
   if (is.raw(path)) return(torch_unserialize(path, device))
   if (inherits(path, "connection")) return(torch_unserialize(all_bytes(path), device))
+  if (!is.character(path) || length(path) != 1) refuse("torch_load takes a path, a connection or raw bytes", kind = "TYPE")
   if (!file.exists(path)) refuse("there is no file ", path, kind = "NOT_FOUND")
   if (is_rds_file(path)) {
     saved <- readRDS(path)
@@ -108,5 +109,6 @@ torch_serialize <- function(obj, ...) {
 
 torch_unserialize <- function(x, device = NULL) {
   if (!is.raw(x)) refuse("torch_unserialize takes what torch_serialize gave", kind = "TYPE")
-  unserialize_with_tensors(unserialize(x), device)
+  saved <- tryCatch(unserialize(x), error = function(e) refuse("these bytes are not what torch_serialize gives, or not all of it: ", conditionMessage(e)))
+  unserialize_with_tensors(saved, device)
 }

@@ -158,14 +158,13 @@ rbind.torch_tensor <- function(..., deparse.level = 1) side_by_side(list(...), 1
 # Since R 4.3, where x %*% y calls methods.
 `%*%.torch_tensor` <- function(x, y) torch_matmul(as_tensor(x), as_tensor(y))
 
-# A tensor of raw bytes, and the bytes of one.
+# A tensor over the memory of a vector, which the vector's other names see written: clone() makes one of its own.
 torch_tensor_from_buffer <- function(buffer, shape, dtype = "float") {
-  if (is.numeric(buffer) || is.complex(buffer)) buffer <- writeBin(as.vector(buffer), raw())
-  if (!is.raw(buffer)) refuse("torch_tensor_from_buffer takes raw bytes or a vector of numbers", kind = "TYPE")
   dtype <- .Call(C_tf_dtype, if (identical(dtype, "float")) "float32" else dtype)
-  torch_reshape(torch_view(as_tensor(buffer), dtype = dtype), shape)
+  .Call(C_tf_from_buffer, buffer, as.numeric(shape), dtype)
 }
 
+# A copy of a tensor's bytes.
 buffer_from_torch_tensor <- function(tensor) {
   as.raw(.Call(C_tf_to_vector, torch_view(torch_flatten(torch_contiguous(tensor)), dtype = torch_uint8())))
 }

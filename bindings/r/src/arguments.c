@@ -1,7 +1,9 @@
 /* arguments.c: R values as the arguments of libtenfold's functions. What dispatch.c found to fit is converted here. */
 #include "bridge.h"
 
+#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 const tn_tensor *tensor_or_null(SEXP x) { return x == R_NilValue ? NULL : tensor_of(x); }
@@ -63,7 +65,18 @@ tensor_array tensors_of(SEXP x, int64_t *count) {
     return out;
 }
 
+/* Whole numbers of package bit64, whose bits lie in doubles. */
+bool is_wide(SEXP x) { return TYPEOF(x) == REALSXP && OBJECT(x) && Rf_inherits(x, "integer64"); }
+
+int64_t wide_at(SEXP x, R_xlen_t i) {
+    int64_t number;
+    memcpy(&number, REAL(x) + i, sizeof number);
+    if (number == INT64_MIN) fail_with(TN_ERROR_ARGUMENT, "NA is no whole number");
+    return number;
+}
+
 static double number_at(SEXP x, R_xlen_t i) {
+    if (is_wide(x)) return (double)wide_at(x, i);
     switch (TYPEOF(x)) {
     case LGLSXP: return LOGICAL(x)[i] == NA_LOGICAL ? NA_REAL : LOGICAL(x)[i];
     case INTSXP: return INTEGER(x)[i] == NA_INTEGER ? NA_REAL : INTEGER(x)[i];
@@ -81,9 +94,14 @@ static int64_t whole(double number) {
     return (int64_t)number;
 }
 
+static int64_t whole_at(SEXP x, R_xlen_t i) {
+    if (TYPEOF(x) == VECSXP && Rf_xlength(VECTOR_ELT(x, i)) == 1) return whole_at(VECTOR_ELT(x, i), 0);
+    return is_wide(x) ? wide_at(x, i) : whole(number_at(x, i));
+}
+
 int64_t int_of(SEXP x) {
     if (Rf_xlength(x) != 1) fail_with(TN_ERROR_ARGUMENT, "one whole number is needed, not %s", describe_value(x));
-    return whole(number_at(x, 0));
+    return whole_at(x, 0);
 }
 
 static int64_t dimension(int64_t given) {
@@ -123,6 +141,7 @@ tn_scalar scalar_of(SEXP x) {
             if (INTEGER(x)[0] != NA_INTEGER) return tn_int(INTEGER(x)[0]);
             break;
         case REALSXP:
+            if (is_wide(x)) return tn_int(wide_at(x, 0));
             if (!R_IsNA(REAL(x)[0])) return tn_double(REAL(x)[0]);
             break;
         case CPLXSXP: return tn_complex_number(COMPLEX(x)[0].r, COMPLEX(x)[0].i);
@@ -168,7 +187,7 @@ tn_device device_of(SEXP x) {
             char *end = NULL;
             if (name[length] == '\0') return (tn_device){types[i].type, -1};
             long index = name[length] == ':' ? strtol(name + length + 1, &end, 10) : -1;
-            if (index >= 0 && end != name + length + 1 && *end == '\0') return (tn_device){types[i].type, (int)index};
+            if (index >= 0 && index <= INT_MAX && end != name + length + 1 && *end == '\0') return (tn_device){types[i].type, (int)index};
         }
     }
     fail_with(TN_ERROR_ARGUMENT, "'%s' is no device: cpu, cuda, cuda:1 and meta are", name);
@@ -197,7 +216,7 @@ const int64_t *ints_of(SEXP x, int size, bool dims, const int64_t *otherwise, in
     *count = fill ? size : n;
     int64_t *out = (int64_t *)R_alloc(*count > 0 ? *count : 1, sizeof *out);
     for (int64_t i = 0; i < *count; i++) {
-        out[i] = whole(number_at(x, fill ? 0 : i));
+        out[i] = whole_at(x, fill ? 0 : i);
         if (dims && out[i] == 0 && n > 1) fail_with(TN_ERROR_INDEX, "Indexing starts at 1 but found a 0.");
         if (dims) out[i] = dimension(out[i]);
     }
@@ -235,7 +254,7 @@ const tn_scalar *scalars_of(SEXP x, int size, int64_t *count) {
     tn_scalar *out = (tn_scalar *)R_alloc(n > 0 ? n : 1, sizeof *out);
     for (R_xlen_t i = 0; i < n; i++) {
         if (TYPEOF(x) == VECSXP) out[i] = scalar_of(VECTOR_ELT(x, i));
-        else if (TYPEOF(x) == INTSXP) out[i] = tn_int(whole(number_at(x, i)));
+        else if (TYPEOF(x) == INTSXP || is_wide(x)) out[i] = tn_int(whole_at(x, i));
         else if (TYPEOF(x) == LGLSXP) out[i] = tn_bool(whole(number_at(x, i)) != 0);
         else out[i] = tn_double(number_at(x, i));
     }

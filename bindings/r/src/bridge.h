@@ -41,6 +41,8 @@ typedef const tn_tensor *const *tensor_array;
 const tn_tensor *tensor_or_null(SEXP x);
 SEXP place_of(SEXP x);                    /* a tensor of positions, or a list of them, now from 0 */
 tensor_array tensors_of(SEXP x, int64_t *count);
+bool is_wide(SEXP x);                     /* whole numbers of package bit64 */
+int64_t wide_at(SEXP x, R_xlen_t i);      /* NA is refused */
 int64_t int_of(SEXP x);
 int64_t dim_of(SEXP x);                   /* from 1, or from the end when negative */
 double double_of(SEXP x);
@@ -86,6 +88,7 @@ bool in_r_thread(void);
 tn_value *value_of(SEXP x);               /* the caller frees it; raises with nothing left over */
 tn_stack *stack_of(SEXP list);            /* the same, of a list of values */
 SEXP value_to_r(tn_value *value);         /* frees the value */
+SEXP tf_call(SEXP name, SEXP arguments);  /* an operator by its name */
 SEXP text_to_r(int64_t (*write)(const void *, char *, int64_t), const void *what);
 
 #endif

@@ -18,10 +18,10 @@ static void *symbol(const char *name) {
     return found != NULL ? found : dlsym(RTLD_DEFAULT, name);
 }
 
-/* The folder of libtorch's libraries, which libtenfold loaded; NULL where there is none. */
-SEXP tf_torch_libraries(void) {
+/* The file of a library that is loaded, libtorch's included; NULL where there is none. */
+SEXP tf_library_path(SEXP name) {
     if (tn_available() != 1) raise_last();
-    void *library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+    void *library = dlopen(CHAR(STRING_ELT(name, 0)), RTLD_LAZY | RTLD_NOLOAD);
     struct link_map *found = NULL;
     if (library == NULL || dlinfo(library, RTLD_DI_LINKMAP, &found) != 0 || found == NULL) return R_NilValue;
     SEXP path = Rf_mkString(found->l_name);

@@ -15,7 +15,9 @@ const char *describe_value(SEXP x) {
     case INTSXP:
         if (Rf_inherits(x, "torch_dtype")) return "a dtype";
         return Rf_xlength(x) == 1 ? (INTEGER(x)[0] == NA_INTEGER ? "NA" : "an integer") : "an integer vector";
-    case REALSXP: return Rf_xlength(x) == 1 ? (R_IsNA(REAL(x)[0]) ? "NA" : "a number") : "a numeric vector";
+    case REALSXP:
+        if (is_wide(x)) return Rf_xlength(x) == 1 ? "an integer64" : "an integer64 vector";
+        return Rf_xlength(x) == 1 ? (R_IsNA(REAL(x)[0]) ? "NA" : "a number") : "a numeric vector";
     case CPLXSXP: return "a complex number";
     case STRSXP: return Rf_xlength(x) == 1 ? (STRING_ELT(x, 0) == NA_STRING ? "NA" : "a string") : "a character vector";
     case VECSXP: return Rf_inherits(x, "torch_device") ? "a device" : "a list";
@@ -29,6 +31,7 @@ const char *describe_value(SEXP x) {
 }
 
 static bool is_number(SEXP x, bool need_whole) {
+    if (Rf_xlength(x) == 1 && is_wide(x)) return true;
     if (Rf_xlength(x) != 1 || OBJECT(x)) return false;
     if (TYPEOF(x) == INTSXP) return INTEGER(x)[0] != NA_INTEGER;
     if (TYPEOF(x) != REALSXP || R_IsNA(REAL(x)[0])) return false;
@@ -37,7 +40,8 @@ static bool is_number(SEXP x, bool need_whole) {
 
 /* R's own numbers and truths, which become a tensor where nothing else is meant. */
 static bool becomes_tensor(SEXP x) {
-    return !OBJECT(x) && (TYPEOF(x) == LGLSXP || TYPEOF(x) == INTSXP || TYPEOF(x) == REALSXP || TYPEOF(x) == CPLXSXP);
+    if (OBJECT(x)) return is_wide(x);
+    return TYPEOF(x) == LGLSXP || TYPEOF(x) == INTSXP || TYPEOF(x) == REALSXP || TYPEOF(x) == CPLXSXP;
 }
 
 static bool fits_one(const parameter *p, SEXP x) {
@@ -68,7 +72,8 @@ static bool fits_list(const parameter *p, SEXP x, bool converting) {
         return true;
     }
     R_xlen_t n = Rf_xlength(x);
-    if (OBJECT(x) || (p->size > 1 && n > p->size)) return false;
+    if ((OBJECT(x) && !is_wide(x)) || (p->size > 1 && n > p->size)) return false;
+    if (is_wide(x)) return p->kind == 'i' || p->kind == 'd' || p->kind == 'S';
     switch (TYPEOF(x)) {
     case VECSXP:
         for (R_xlen_t i = 0; i < n; i++) {
@@ -159,6 +164,50 @@ static SEXP tensors_in(SEXP list, bool place) {
     return made;
 }
 
+/* ---- quantized tensors ---- */
+
+static bool is_quantized(SEXP x) {
+    if (TYPEOF(x) == VECSXP) {
+        for (R_xlen_t i = 0; i < Rf_xlength(x); i++) {
+            if (is_quantized(VECTOR_ELT(x, i))) return true;
+        }
+        return false;
+    }
+    if (!is_tensor(x) || R_ExternalPtrAddr(x) == NULL) return false;
+    tn_dtype type = tn_tensor_dtype(R_ExternalPtrAddr(x));
+    return type == TN_QUINT8 || type == TN_QINT8 || type == TN_QINT32;
+}
+
+/* An argument as tn_call takes it: dimensions count from 0, whole numbers are integers, words are their codes. */
+static SEXP plain_argument(const parameter *p, SEXP x) {
+    bool dims = (p->flags & DIMENSION) != 0;
+    if (x == R_NilValue) return x;
+    if (p->kind == 'L' || p->kind == 'M') return Rf_ScalarInteger((int)word_of(x, p->kind));
+    if (p->kind != 'i') return x;
+    if (p->flags & REDUCTION) return Rf_ScalarInteger((int)word_of(x, 'r'));
+    if (p->size == 0) return Rf_ScalarInteger((int)(dims ? dim_of(x) : int_of(x)));
+    int64_t count;
+    const int64_t *numbers = ints_of(x, p->size, dims, NULL, 0, &count);
+    SEXP list = PROTECT(Rf_allocVector(VECSXP, count));
+    for (int64_t i = 0; i < count; i++) SET_VECTOR_ELT(list, i, Rf_ScalarInteger((int)numbers[i]));
+    UNPROTECT(1);
+    return list;
+}
+
+/* By its name an operator says whether it has a kernel for quantized tensors; what was left out at the end is left out. */
+static SEXP call_by_name(const overload *form, SEXP *values) {
+    char name[128];
+    snprintf(name, sizeof name, "aten::%.*s", (int)strcspn(form->schema, "("), form->schema);
+    int count = form->count;
+    while (count > 0 && values[count - 1] == R_NilValue) count--;
+    SEXP arguments = PROTECT(Rf_allocVector(VECSXP, count));
+    for (int i = 0; i < count; i++) SET_VECTOR_ELT(arguments, i, plain_argument(&form->parameters[i], values[i]));
+    SEXP called = PROTECT(Rf_mkString(name));
+    SEXP result = tf_call(called, arguments);
+    UNPROTECT(2);
+    return result;
+}
+
 SEXP call_operator(const operator_entry *op, SEXP *given) {
     SEXP values[MOST_PARAMETERS];
     int given_count = 0;
@@ -192,7 +241,9 @@ SEXP call_operator(const operator_entry *op, SEXP *given) {
             converted++;
         }
     }
-    SEXP result = found->call(values);
+    bool quantized = false;
+    for (int i = 0; i < found->count && !quantized; i++) quantized = found->parameters[i].kind == 'T' && is_quantized(values[i]);
+    SEXP result = quantized ? call_by_name(found, values) : found->call(values);
     UNPROTECT(converted);
     return result;
 }

@@ -87,6 +87,14 @@ SEXP tf_memory_statistic(SEXP device, SEXP name) {
     return Rf_ScalarReal((double)count);
 }
 
+SEXP tf_memory_record_history(SEXP enabled, SEXP context, SEXP stacks, SEXP entries) {
+    const char *events = enabled == R_NilValue ? NULL : text_of(enabled), *kept = context == R_NilValue ? NULL : text_of(context);
+    check(tn_memory_record_history(events, kept, text_of(stacks), int_of(entries)));
+    return R_NilValue;
+}
+
+SEXP tf_memory_snapshot(void) { return give(tn_memory_snapshot()); }
+
 SEXP tf_synchronize(SEXP device) {
     check(tn_synchronize(device_of(device)));
     return R_NilValue;
@@ -161,6 +169,7 @@ extern SEXP tf_arith(SEXP, SEXP, SEXP);
 extern SEXP tf_close(SEXP);
 extern SEXP tf_is_open(SEXP);
 extern SEXP tf_from_vector(SEXP, SEXP, SEXP, SEXP);
+extern SEXP tf_from_buffer(SEXP, SEXP, SEXP);
 extern SEXP tf_to_vector(SEXP);
 extern SEXP tf_int64_text(SEXP);
 extern SEXP tf_shape(SEXP);
@@ -204,7 +213,7 @@ extern SEXP tf_module_add_child(SEXP, SEXP);
 extern SEXP tf_module_child(SEXP, SEXP);
 extern SEXP tf_module_arity(SEXP, SEXP);
 extern SEXP tf_layout_name(SEXP);
-extern SEXP tf_torch_libraries(void);
+extern SEXP tf_library_path(SEXP);
 extern SEXP tf_data_address(SEXP);
 extern SEXP tf_store_condition(SEXP);
 extern SEXP tf_module_load(SEXP, SEXP);
@@ -229,7 +238,7 @@ extern SEXP tf_train_step(SEXP, SEXP, SEXP, SEXP, SEXP);
 
 #define ENTRY(name, count) {#name, (DL_FUNC)&name, count}
 static const R_CallMethodDef written_methods[] = {
-    ENTRY(tf_setup, 1), ENTRY(tf_arith, 3), ENTRY(tf_close, 1), ENTRY(tf_is_open, 1), ENTRY(tf_from_vector, 4),
+    ENTRY(tf_setup, 1), ENTRY(tf_arith, 3), ENTRY(tf_close, 1), ENTRY(tf_is_open, 1), ENTRY(tf_from_vector, 4), ENTRY(tf_from_buffer, 3),
     ENTRY(tf_to_vector, 1), ENTRY(tf_int64_text, 1), ENTRY(tf_shape, 1), ENTRY(tf_strides, 1), ENTRY(tf_dtype, 1),
     ENTRY(tf_dtype_name, 1), ENTRY(tf_device, 1), ENTRY(tf_numel, 1), ENTRY(tf_item, 1), ENTRY(tf_to, 4),
     ENTRY(tf_address, 1), ENTRY(tf_is_same, 2), ENTRY(tf_is_contiguous, 1), ENTRY(tf_requires_grad, 1), ENTRY(tf_is_leaf, 1),
@@ -238,7 +247,7 @@ static const R_CallMethodDef written_methods[] = {
     ENTRY(tf_grad_enabled, 0), ENTRY(tf_index, 3), ENTRY(tf_index_put, 3), ENTRY(tf_stack, 1),
     ENTRY(tf_call, 2), ENTRY(tf_operator_names, 0), ENTRY(tf_module_call, 3), ENTRY(tf_trace_method, 5),
     ENTRY(tf_module_new, 1), ENTRY(tf_module_set, 4), ENTRY(tf_module_add_child, 2), ENTRY(tf_module_child, 2),
-    ENTRY(tf_module_arity, 2), ENTRY(tf_layout_name, 1), ENTRY(tf_torch_libraries, 0), ENTRY(tf_data_address, 1), ENTRY(tf_generator_seed, 1),
+    ENTRY(tf_module_arity, 2), ENTRY(tf_layout_name, 1), ENTRY(tf_library_path, 1), ENTRY(tf_data_address, 1), ENTRY(tf_generator_seed, 1),
     ENTRY(tf_generator_set_seed, 2), ENTRY(tf_store_condition, 1),
     ENTRY(tf_module_load, 2), ENTRY(tf_module_compile, 1), ENTRY(tf_module_save, 2), ENTRY(tf_module_save_for_mobile, 2), ENTRY(tf_module_save_data, 1), ENTRY(tf_module_names, 2),
     ENTRY(tf_module_attribute, 2), ENTRY(tf_module_train, 2), ENTRY(tf_module_is_training, 1),
@@ -248,6 +257,7 @@ static const R_CallMethodDef written_methods[] = {
     ENTRY(tf_train_step, 5), ENTRY(tf_set_pressure, 1), ENTRY(tf_memory, 0), ENTRY(tf_available, 0),
     ENTRY(tf_versions, 0), ENTRY(tf_cuda_available, 0), ENTRY(tf_device_count, 0), ENTRY(tf_has_backend, 1),
     ENTRY(tf_backend_version, 1), ENTRY(tf_device_capability, 1), ENTRY(tf_memory_statistic, 2),
+    ENTRY(tf_memory_record_history, 4), ENTRY(tf_memory_snapshot, 0),
     ENTRY(tf_synchronize, 1), ENTRY(tf_empty_cache, 0), ENTRY(tf_manual_seed, 1),
     ENTRY(tf_default_generator, 1), ENTRY(tf_generator_state, 1), ENTRY(tf_generator_set_state, 2),
     ENTRY(tf_generator, 2), ENTRY(tf_threads, 1), ENTRY(tf_save, 3), ENTRY(tf_load, 1),

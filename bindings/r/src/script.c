@@ -18,7 +18,7 @@ static void run_traced(void *given) {
     SEXP inputs = PROTECT(Rf_allocVector(VECSXP, count));
     for (int64_t i = 0; i < count; i++) SET_VECTOR_ELT(inputs, i, value_to_r(tn_stack_at(call->stack, i)));
     SEXP expression = PROTECT(Rf_lang2(call->function, inputs));
-    SEXP result = PROTECT(Rf_eval(expression, R_GlobalEnv));
+    SEXP result = PROTECT(Rf_eval(expression, R_GlobalEnv)); /* NULL where it failed */
     if (result != R_NilValue) {
         tn_value *value = value_of(result);
         call->done = tn_stack_clear(call->stack) == TN_OK && tn_stack_push(call->stack, value) == TN_OK;

@@ -27,7 +27,7 @@ static bool range_of(tn_dtype type, double *least, double *beyond) {
 /* Numbers that the integers of a type cannot hold are refused, as PyTorch does. */
 static void check_range(SEXP x, tn_dtype type) {
     double least, beyond;
-    if (Rf_inherits(x, "integer64") || !range_of(type, &least, &beyond)) return;
+    if (is_wide(x) || !range_of(type, &least, &beyond)) return;
     for (R_xlen_t i = 0; i < Rf_xlength(x); i++) {
         double value = TYPEOF(x) == INTSXP ? INTEGER(x)[i] : trunc(REAL(x)[i]);
         if (value >= least && value < beyond) continue;
@@ -66,7 +66,10 @@ SEXP tf_from_vector(SEXP x, SEXP sizes, SEXP dtype, SEXP device) {
         break;
     case REALSXP:
         data = REAL(x), from = TN_FLOAT64, to = tn_default_dtype();
-        if (Rf_inherits(x, "integer64")) from = to = TN_INT64;
+        if (is_wide(x)) {
+            for (R_xlen_t i = 0; i < n; i++) wide_at(x, i);
+            from = to = TN_INT64;
+        }
         break;
     case CPLXSXP: data = COMPLEX(x), from = TN_COMPLEX128, to = TN_COMPLEX64; break;
     case RAWSXP: data = RAW(x), from = TN_UINT8, to = TN_UINT8; break;
@@ -82,6 +85,52 @@ SEXP tf_from_vector(SEXP x, SEXP sizes, SEXP dtype, SEXP device) {
         tn_tensor *given = made;
         made = tn__to_copy_with(given, &to, NULL, &where, NULL, NULL, &row_major);
         tn_free(given);
+    }
+    return give(made);
+}
+
+/* R no longer needs to keep the vector whose memory a tensor had. In another thread R's list must not be touched. */
+static void release_vector(void *vector) {
+    if (in_r_thread()) R_ReleaseObject((SEXP)vector);
+}
+
+/* A tensor over the memory of a vector, which lives as long as the tensor and its views; one size may be -1. */
+SEXP tf_from_buffer(SEXP buffer, SEXP sizes, SEXP dtype) {
+    void *data = NULL;
+    int64_t width = 0;
+    switch (TYPEOF(buffer)) {
+    case RAWSXP: data = RAW(buffer), width = 1; break;
+    case LGLSXP: data = LOGICAL(buffer), width = sizeof(int); break;
+    case INTSXP: data = INTEGER(buffer), width = sizeof(int); break;
+    case REALSXP: data = REAL(buffer), width = sizeof(double); break;
+    case CPLXSXP: data = COMPLEX(buffer), width = sizeof(Rcomplex); break;
+    default: fail_with(TN_ERROR_TYPE, "%s has no elements that a tensor could share: give raw bytes or numbers", describe_value(buffer));
+    }
+    tn_dtype type = dtype_of(dtype);
+    int rank = (int)Rf_xlength(sizes), open = -1;
+    int64_t bytes = width * Rf_xlength(buffer), size = tn_dtype_bytes(type), known = size;
+    int64_t *shape = (int64_t *)R_alloc(rank + 1, sizeof *shape);
+    for (int i = 0; i < rank; i++) {
+        double wanted = REAL(sizes)[i];
+        if (wanted == -1 && open < 0) {
+            open = i;
+            continue;
+        }
+        if (!(wanted >= 0 && wanted == floor(wanted) && wanted <= 0x1p53)) fail_with(TN_ERROR_ARGUMENT, "size %d, %g, is not a count of elements", i + 1, wanted);
+        shape[i] = (int64_t)wanted;
+        if (__builtin_mul_overflow(known, shape[i], &known)) fail_with(TN_ERROR_ARGUMENT, "a tensor of that shape is larger than any memory");
+    }
+    if (open >= 0) {
+        if (known == 0 || bytes % known != 0) fail_with(TN_ERROR_ARGUMENT, "%.0f bytes cannot be divided into that shape of %s", (double)bytes, tn_dtype_name(type));
+        shape[open] = bytes / known;
+    } else if (known > bytes) {
+        fail_with(TN_ERROR_ARGUMENT, "that shape of %s takes %.0f bytes, and the buffer has %.0f", tn_dtype_name(type), (double)known, (double)bytes);
+    }
+    R_PreserveObject(buffer);
+    tn_tensor *made = tn_tensor_wrap_data(data, type, shape, rank, NULL, 0, release_vector, buffer);
+    if (made == NULL) {
+        R_ReleaseObject(buffer);
+        raise_last();
     }
     return give(made);
 }

@@ -802,6 +802,15 @@ TN_API int64_t tn_memory_reserved(tn_device device);
 TN_API int64_t tn_memory_statistic(tn_device device, const char *name);
 /** Start counting tn_memory_peak anew. */
 TN_API tn_status tn_memory_reset_peak(tn_device device);
+/** Have CUDA's allocator record what it does: `enabled` is "all" for every event, "state" for what is
+ * allocated now, NULL for nothing any more. `context` says of which events the call stack is kept ("all",
+ * "alloc", "state" or NULL), `stacks` which frames of it ("all" or "python"), `entries` how many events.
+ * @optional enabled context */
+TN_API tn_status tn_memory_record_history(const char *enabled, const char *context, const char *stacks,
+                                          int64_t entries);
+/** What CUDA's allocator holds and has recorded, as a tensor of bytes in the pickle format that PyTorch's
+ * memory viewer reads. */
+TN_API tn_tensor *tn_memory_snapshot(void);
 /** Give CUDA memory back that no tensor holds. */
 TN_API tn_status tn_empty_cache(void);
 /** Whether libtorch has a backend: cuda, cudnn, lapack, magma, mkl, mkldnn, mps or openmp. 1 or 0. */

@@ -3,12 +3,16 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/ops/from_blob.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/Stream.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -16,17 +20,29 @@
 #include "internal.h"
 #include "scopes.h"
 
+// As torch/csrc/cuda/memory_snapshot.h declares them. Libtorch's library for CUDA defines them; without it their
+// addresses are null.
+namespace torch::cuda {
+[[gnu::weak, gnu::visibility("default")]] void _record_memory_history(
+    std::optional<std::string> enabled, std::optional<std::string> context, const std::string &stacks,
+    size_t max_entries, bool clear_history, bool compile_context, bool global_record_allocations,
+    const std::vector<std::string> &skip_actions);
+[[gnu::weak, gnu::visibility("default")]] std::string _memory_snapshot_pickled();
+}  // namespace torch::cuda
+
 namespace tenfold {
 
 OPAQUE(tn_stream, c10::Stream, stream)
 
 namespace {
 
+[[noreturn]] void fail_without_cuda() {
+    fail(TN_ERROR_NOT_AVAILABLE, "this libtorch was built without CUDA");
+}
+
 // CUDA's runtime, or the reason why there is none.
 c10::impl::VirtualGuardImpl cuda() {
-    if (!c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) {
-        fail(TN_ERROR_NOT_AVAILABLE, "this libtorch was built without CUDA");
-    }
+    if (!c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) fail_without_cuda();
     if (!at::hasCUDA()) fail(TN_ERROR_NOT_AVAILABLE, "this machine has no CUDA device that libtorch can use");
     at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
     return c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA);
@@ -47,6 +63,16 @@ c10::Device cuda_device(tn_device given) {
 c10::CachingDeviceAllocator::DeviceStats statistics(tn_device device) {
     const c10::Device place = cuda_device(device);
     return c10::getDeviceAllocator(c10::DeviceType::CUDA)->getDeviceStats(place.index());
+}
+
+// A word that may be left out; another than those is refused.
+std::optional<std::string> one_of(const char *given, const char *argument,
+                                  std::initializer_list<std::string_view> words) {
+    if (given == nullptr) return std::nullopt;
+    if (std::find(words.begin(), words.end(), given) == words.end()) {
+        fail(TN_ERROR_ARGUMENT, argument, " is \"", given, "\", and PyTorch knows no such thing");
+    }
+    return given;
 }
 
 using Statistics = c10::CachingDeviceAllocator::DeviceStats;
@@ -243,6 +269,27 @@ tn_status tn_memory_reset_peak(tn_device device) {
     return guarded_status("tn_memory_reset_peak", [&] {
         const c10::Device place = cuda_device(device);
         c10::getDeviceAllocator(c10::DeviceType::CUDA)->resetPeakStats(place.index());
+    });
+}
+
+tn_status tn_memory_record_history(const char *enabled, const char *context, const char *stacks,
+                                   int64_t entries) {
+    return guarded_status("tn_memory_record_history", [&] {
+        const auto events = one_of(enabled, "enabled", {"all", "state"});
+        const auto kept = one_of(context, "context", {"all", "alloc", "state"});
+        const auto frames = one_of(text(stacks, "stacks"), "stacks", {"all", "python"});
+        if (entries < 1) fail(TN_ERROR_ARGUMENT, "entries is ", entries, ", and at least one event is kept");
+        if (torch::cuda::_record_memory_history == nullptr) fail_without_cuda();
+        torch::cuda::_record_memory_history(events, kept, *frames, static_cast<size_t>(entries), false, false,
+                                            false, {});
+    });
+}
+
+tn_tensor *tn_memory_snapshot(void) {
+    return guarded("tn_memory_snapshot", static_cast<tn_tensor *>(nullptr), [&] {
+        if (torch::cuda::_memory_snapshot_pickled == nullptr) fail_without_cuda();
+        std::string bytes = torch::cuda::_memory_snapshot_pickled();
+        return own(at::from_blob(bytes.data(), {static_cast<int64_t>(bytes.size())}, c10::kByte).clone());
     });
 }
 

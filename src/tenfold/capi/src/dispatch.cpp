@@ -39,7 +39,8 @@ constexpr uint64_t op_mark = 0x746e5f6f705f6f6bu;
 // ---- arguments --------------------------------------------------------------------------------------------
 
 // Nested, quantized and oneDNN's tensors go to operators that have a kernel of their own for them, and
-// quantized ones also to those that are made of others. The rest would take them for what they are not.
+// quantized ones also to those that are made of others, and to copy_, whose one kernel asks what its tensors
+// are. The rest would take them for what they are not.
 [[gnu::cold, gnu::noinline]] void check_kernel(const tn_op &op, const at::Tensor &tensor) {
     using c10::DispatchKey;
     if (!has_form(tensor, own_forms)) return check_indices(tensor, "an argument");
@@ -50,7 +51,7 @@ constexpr uint64_t op_mark = 0x746e5f6f705f6f6bu;
                has(DispatchKey::CompositeImplicitAutogradNestedTensor);
     else if (tensor.is_quantized())
         fits = has(tensor.is_cuda() ? DispatchKey::QuantizedCUDA : DispatchKey::QuantizedCPU) ||
-               has(DispatchKey::CompositeImplicitAutograd);
+               has(DispatchKey::CompositeImplicitAutograd) || op.name == "aten::copy_";
     else fits = has(DispatchKey::MkldnnCPU);
     if (!fits) fail(TN_ERROR_ARGUMENT, op.name, " has no kernel for a tensor that is ", name_of_form(tensor));
 }

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <new>
 
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
 
 #include "internal.h"
@@ -30,6 +31,16 @@ static tn_status report_as(const char *entry, tn_status code, const char *messag
     }
 }
 
+// Where CUDA was asked for, libtorch without it lists every backend that has the operator.
+static tn_status report_torch(const char *entry, const char *message) noexcept {
+    const bool asked = std::strstr(message, "from the 'CUDA' backend") != nullptr ||
+                       std::strstr(message, "not linked with support for cuda devices") != nullptr;
+    if (!asked || c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) {
+        return report_as(entry, TN_ERROR_TORCH, message);
+    }
+    return report_as(entry, TN_ERROR_NOT_AVAILABLE, "this libtorch was built without CUDA");
+}
+
 tn_status report(const char *entry) noexcept {
     try {
         throw;
@@ -42,7 +53,7 @@ tn_status report(const char *entry) noexcept {
     } catch (const c10::TypeError &error) {
         return report_as(entry, TN_ERROR_TYPE, error.what_without_backtrace());
     } catch (const c10::Error &error) {
-        return report_as(entry, TN_ERROR_TORCH, error.what_without_backtrace());
+        return report_torch(entry, error.what_without_backtrace());
     } catch (const std::bad_alloc &) {
         return report_as(entry, TN_ERROR_MEMORY, "out of memory");
     } catch (const std::length_error &error) {

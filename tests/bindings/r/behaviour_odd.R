@@ -1,0 +1,114 @@
+# Odd arguments and rare kinds of tensors, one sentence each; a piece of code that stops breaks its promise.
+library(tenfold)
+
+behaves <- function(sentence, code) {
+  told <- tryCatch({
+    force(code)
+    "fine"
+  }, error = function(e) gsub("\n", " ", paste(class(e)[1], conditionMessage(e))))
+  cat(sentence, "\t", told, "\n", sep = "")
+}
+
+told <- function(code) tryCatch(code, error = identity)
+says <- function(code, text, class = "tenfold_error") {
+  found <- told(code)
+  inherits(found, class) && grepl(text, conditionMessage(found), fixed = TRUE)
+}
+
+behaves("a tensor of a buffer shares its memory, and keeps it alive", local({
+  buffer <- c(1, 2, 3, 4)
+  x <- torch_tensor_from_buffer(buffer, c(2, 2), "double")
+  x$add_(1)
+  stopifnot(buffer == 2:5, as_array(x) == matrix(2:5, 2, byrow = TRUE))
+  buffer[1] <- 100 # R's own copy, since the tensor holds the vector
+  stopifnot(x[1, 1]$item() == 2)
+  part <- x[2]
+  close(x)
+  rm(buffer, x)
+  gc()
+  stopifnot(as_array(part) == c(4, 5))
+}))
+
+behaves("a buffer is read as the type says, and one size may be left open", local({
+  stopifnot(as_array(torch_tensor_from_buffer(1:4, -1, "int32")) == 1:4, dim(torch_tensor_from_buffer(1:4, c(1, -1), "int64")) == c(1, 2))
+  stopifnot(dim(torch_tensor_from_buffer(raw(0), 0)) == 0, torch_tensor_from_buffer(3.5, integer(), "double")$item() == 3.5)
+  stopifnot(says(torch_tensor_from_buffer(1:4, 5, "int32"), "takes 20 bytes, and the buffer has 16"))
+  stopifnot(says(torch_tensor_from_buffer(1:3, -1, "int64"), "cannot be divided"), says(torch_tensor_from_buffer(1:4, c(2^31, 2^31, 2^31)), "larger than any memory"))
+  stopifnot(says(torch_tensor_from_buffer(1:4, c(-1, -1)), "size 2, -1"), says(torch_tensor_from_buffer(list(), 1), "a list", "type_error"))
+}))
+
+behaves("quantized tensors are copied, cloned and reshaped", local({
+  quantized <- function(...) torch_quantize_per_tensor(torch_tensor(c(...)), 0.1, 10, torch_quint8())
+  a <- quantized(-1, 0, 1, 2)
+  b <- quantized(1, 0, 1, 2)
+  a$copy_(b)
+  near <- function(x, ...) stopifnot(x$is_quantized(), isTRUE(all.equal(as.vector(as_array(x)), c(...), tolerance = 1e-6)))
+  near(a, 1, 0, 1, 2)
+  near(a$clone(), 1, 0, 1, 2)
+  near(a$reshape(c(2, 2))$reshape(4), 1, 0, 1, 2)
+  near(torch_cat(list(a, b)), 1, 0, 1, 2, 1, 0, 1, 2)
+  stopifnot(dim(a$reshape(c(2, 2))) == c(2, 2), says(a$cumsum(1), "cumsum"))
+}))
+
+behaves("integers of bit64 are numbers where an operator wants one", local({
+  if (!requireNamespace("bit64", quietly = TRUE)) return()
+  wide <- bit64::as.integer64("9007199254740993")
+  digits <- function(x) as.character(as.integer64(x))
+  stopifnot(digits(torch_full(1, wide, dtype = torch_int64())) == "9007199254740993", digits(torch_tensor(0L)$add(wide)) == "9007199254740993")
+  stopifnot(digits(torch_tensor(wide)$sub(wide)) == "0", dim(torch_zeros(bit64::as.integer64(3))) == 3)
+  stopifnot(says(torch_tensor(bit64::as.integer64(NA)), "NA"), says(torch_zeros(bit64::as.integer64(NA)), "NA"))
+}))
+
+behaves("a traced function that gives no tensor says so", local({
+  x <- torch_ones(2)
+  stopifnot(says(jit_trace(function(x) NULL, x), "gave NULL", "type_error"))
+  stopifnot(says(jit_trace(function(x) mean, x), "a function cannot become a value of libtorch", "type_error"))
+}))
+
+behaves("bytes that no tensor was saved as are refused in our words", local({
+  bytes <- torch_serialize(torch_ones(2))
+  for (each in list(raw(), as.raw(1:50), bytes[seq_len(length(bytes) %/% 2)])) stopifnot(says(torch_load(each), "torch_serialize"))
+  stopifnot(says(torch_load(NULL), "a path", "type_error"), says(torch_load(list()), "a path", "type_error"))
+}))
+
+behaves("gradients of nothing are refused", local({
+  stopifnot(says(autograd_grad(NULL, NULL), "at least one"), says(autograd_grad(list(), torch_ones(1)), "at least one"))
+}))
+
+behaves("a linear layer may have no inputs", local({
+  stopifnot(dim(nn_linear(0, 3)(torch_ones(2, 0))) == c(2, 3))
+}))
+
+behaves("parts of a program of another kind are refused by name", local({
+  numbers <- dataset("numbers", .getitem = function(i) i, .length = function() 5)
+  stopifnot(says(tensor_dataset(3), "takes tensors", "type_error"), says(tensor_dataset(torch_tensor(3)$sum()), "at least one dimension"))
+  stopifnot(says(dataloader(numbers(), 1, sampler = 3), "sampler()", "type_error"), says(optim_adam(torch_ones(1, requires_grad = TRUE), betas = 3), "two numbers"))
+  stopifnot(says(nn_module("silent")()(torch_ones(1)), "silent has no method forward"), says(torch_ones(1, device = "cuda:99999999999"), "is no device"))
+}))
+
+behaves("vertices are sorted anti-clockwise, closed and padded", local({
+  corners <- torch_tensor(rbind(c(1, -1), c(-1, 1), c(1, 1), c(-1, -1)))
+  sorted <- function(valid, count) {
+    vertices <- torch_cat(list(valid, torch_zeros(24 - dim(valid)[1], 2)))$view(c(1, 1, 24, 2))
+    mask <- torch_tensor(seq_len(24) <= dim(valid)[1])$view(c(1, 1, 24))
+    found <- contrib_sort_vertices(vertices, mask, torch_tensor(matrix(count)))
+    stopifnot(found$dtype == torch_int32(), dim(found) == c(1, 1, 9))
+    as.vector(as_array(found))
+  }
+  stopifnot(sorted(corners, 4L) == c(2, 1, 3, 0, 2, 8, 8, 8, 8), sorted(corners[1:2], 2L) == 8)
+  stopifnot(sorted(torch_cat(list(corners, corners)), 8L) == c(2, 1, 3, 0, 2, 8, 8, 8, 8)) # the same box twice
+  turns <- (0:7) * pi / 4 + 0.1
+  stopifnot(sorted(torch_tensor(cbind(cos(turns), sin(turns)))[c(3, 1, 8, 2, 5, 4, 7, 6)], 8L) == c(1, 3, 0, 5, 4, 7, 6, 2, 1))
+}))
+
+behaves("the addresses of the libraries are files", local({
+  for (address in get_install_libs_url()) stopifnot(startsWith(address, "file://"), file.exists(sub("file://", "", address)))
+}))
+
+behaves("CUDA's memory is recorded where there is CUDA", local({
+  if (!cuda_is_available()) {
+    stopifnot(says(torch_zeros(2, device = "cuda"), "without CUDA"), says(nn_linear(1, 1)$to(device = "cuda"), "without CUDA"))
+    stopifnot(says(cuda_memory_snapshot(), "without CUDA"), says(cuda_record_memory_history("all"), "without CUDA"))
+  }
+  stopifnot(says(cuda_record_memory_history("some"), "enabled is"), says(cuda_record_memory_history("all", max_entries = 0), "at least one"))
+}))

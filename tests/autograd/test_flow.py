@@ -538,3 +538,15 @@ def test_the_arguments_of_older_programs_keep_their_places():
     assert found[0].tolist() == [2, 4] and found[1] is None
     tn.autograd.backward(x * x, grad_variables=tn.tensor([1.0, 10.0]))
     assert x.grad.tolist() == [2, 40]
+
+
+def test_a_tensor_has_a_gradient_by_itself(choose_tier):
+    for tier in ("", "numpy", "xla"):
+        choose_tier(tier)
+        x = tn.ones(3, requires_grad=True)
+        y = x * 2
+        assert tn.autograd.grad(x, x, tn.full((3,), 5.0))[0].tolist() == [5.0, 5.0, 5.0]
+        assert tn.autograd.grad([x, y], x, [tn.ones(3), tn.ones(3)])[0].tolist() == [3.0, 3.0, 3.0]
+        assert tn.autograd.grad(y.contiguous(), y, tn.ones(3))[0].tolist() == [1.0, 1.0, 1.0]
+        x.backward(tn.ones(3))
+        assert x.grad.tolist() == [1.0, 1.0, 1.0]

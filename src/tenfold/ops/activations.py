@@ -8,6 +8,7 @@ from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat.remat import Tiles, recomputed
 from tenfold.ops import tile_kernels
+from tenfold.ops.extremes import between
 from tenfold.ops.numbers import number_in
 from tenfold.ops.precision import widened
 from tenfold.ops.random import bits, unit
@@ -34,7 +35,7 @@ def _numbers(*calls):
 def relu(x):
     """max(self, 0)"""
     _refuse("relu", x, "bool", "complex")
-    return flat.where(flat.le(x, 0), 0, x)
+    return flat.where(flat.lt(x, 0), 0, x)  # a zero keeps its sign
 
 
 @op("relu6(Tensor self) -> Tensor", module="nn", method=False, forms="aten_", grad_fn="HardtanhBackward0")
@@ -65,7 +66,7 @@ def _of_between(cotangent, result, x, low, high):
 
 @flat.differentiated(_of_between)
 def _between(x, low, high):
-    return flat.where(flat.le(x, low), low, flat.where(flat.ge(x, high), high, x))
+    return between(x, low, high)
 
 
 @op(
@@ -94,7 +95,7 @@ def threshold(x, threshold, value):
 def leaky_relu(x, slope):
     """self, scaled by the slope where negative"""
     _floats("leaky_relu", x)
-    return flat.where(flat.gt(x, 0), x, x * slope)
+    return flat.where(flat.gt(x, 0), x, x * number_in(slope, x.dtype))
 
 
 @op(
@@ -172,9 +173,21 @@ def _prelu_kernel(x, weight):
 def elu(x, alpha, scale, input_scale):
     """scale * (self if positive, else alpha * (exp(input_scale * self) - 1))"""
     _floats("elu", x)
-    # The exponential sees no positive numbers: it could overflow, and its gradient spoil the other branch's.
-    below = flat.where(flat.gt(x, 0), 0, x)
-    return flat.where(flat.gt(x, 0), x * scale, flat.expm1(below * input_scale) * (alpha * scale))
+    alpha, scale, input_scale = (number_in(each, x.dtype) for each in (alpha, scale, input_scale))
+    return _exponential_below(x, alpha * scale, scale, input_scale)
+
+
+def _of_exponential_below(cotangent, result, x, below, above, within):
+    # The exponential sees no positive numbers: it could overflow.
+    curve = flat.exp(flat.where(flat.gt(x, 0), 0, x) * within)
+    return (flat.where(flat.gt(x, 0), cotangent * above, cotangent * (within * below) * curve),)
+
+
+@flat.differentiated(_of_exponential_below)
+def _exponential_below(x, below, above, within):
+    """At zero the function is that of positive numbers, so that an infinite factor gives 0, and its gradient
+    that of negative ones, as PyTorch's."""
+    return flat.where(flat.lt(x, 0), flat.expm1(flat.where(flat.lt(x, 0), x, 0) * within) * below, x * above)
 
 
 @op("selu(Tensor self) -> Tensor", method=False, forms="function_")
@@ -274,6 +287,7 @@ def hardsigmoid(x):
 def softplus(x, beta, threshold):
     """log(1 + exp(beta * self)) / beta, and self itself above the threshold"""
     _floats("softplus", x)
+    beta, threshold = number_in(beta, x.dtype), number_in(threshold, x.dtype)
     scaled = x * beta
     return flat.where(flat.gt(scaled, threshold), x, _log1p_exp(scaled) / beta)
 
@@ -285,12 +299,18 @@ def softplus(x, beta, threshold):
     samples=_numbers((0.25,), (2,), (0,)),
     torch_dialect="shrunk",
 )
-@widened
 def softshrink(x, lambd):
     """self moved towards zero by lambd, and zero where it is nearer than that"""
     _floats("softshrink", x)
-    if flat.known(lambd) and lambd < 0:
-        raise ArgumentError(f"softshrink needs a lambd that is not negative, not {lambd}")
+    if flat.known(lambd) and not 0 <= lambd <= dtypes.finfo(x.dtype).max:
+        raise ArgumentError(
+            f"softshrink needs a lambd that is not negative and fits {x.dtype.name}, not {lambd}"
+        )
+    return _shrunk(x, lambd)
+
+
+@widened
+def _shrunk(x, lambd):
     return flat.where(flat.gt(x, lambd), x - lambd, flat.where(flat.lt(x, -lambd), x + lambd, x * 0))
 
 
@@ -298,6 +318,7 @@ def softshrink(x, lambd):
 def hardshrink(x, lambd):
     """self, and zero where |self| <= lambd"""
     _floats("hardshrink", x)
+    lambd = number_in(lambd, x.dtype)
     return flat.where(flat.ge(x, -lambd) & flat.le(x, lambd), 0, x)
 
 

@@ -8,6 +8,7 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.flat import Value
 from tenfold.ops.contraction import accumulator, bmm, check_ranks, contract, mm, mv, outer, same_dtype
+from tenfold.ops.numbers import number_in
 from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -21,6 +22,8 @@ def _added(base: Value, product: Value, beta: Any, alpha: Any) -> Value:
     """Half-precision products come in float32 and are rounded here, once. With beta = 0 NaNs of `base` go."""
     if base.dtype.kind == "int":
         beta, alpha = int(beta), int(alpha)
+    if product.dtype.is_floating_point:
+        beta, alpha = number_in(beta, product.dtype), number_in(alpha, product.dtype)
     if not flat.known(alpha) or alpha != 1:
         product = product * alpha
     flat.broadcast_to(base, product.shape)

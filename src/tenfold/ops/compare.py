@@ -51,7 +51,7 @@ def _same_dtype(x, y):
 def isclose(x, y, rtol, atol, equal_nan):
     """|self - other| <= atol + rtol * |other|"""
     _same_dtype(x, y)
-    if flat.known(rtol, atol) and (rtol < 0 or atol < 0):
+    if flat.known(rtol, atol) and not (rtol >= 0 and atol >= 0):
         raise ArgumentError(f"rtol and atol must not be negative, but are {rtol} and {atol}")
     close = flat.eq(x, y)
     inexact = x.dtype.kind in ("float", "complex")

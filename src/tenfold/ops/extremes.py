@@ -3,6 +3,7 @@
 from tenfold import flat
 from tenfold.base.errors import ArgumentError, DTypeError
 from tenfold.ops.numbers import number_in
+from tenfold.ops.precision import is_number
 from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -70,7 +71,24 @@ def clamp(x, low, high):
     _ordered("clamp", x)
     low = flat.lowest(x.dtype) if low is None else _limit(low, x.dtype)
     high = flat.highest(x.dtype) if high is None else _limit(high, x.dtype)
+    if x.dtype.is_floating_point and is_number(low) and is_number(high):
+        return _between(x, low, high)
     return flat.clamp(x, low, high)
+
+
+def _of_between(cotangent, result, x, low, high):
+    return (flat.where(flat.ge(x, low) & flat.le(x, high), cotangent, 0),)
+
+
+@flat.differentiated(_of_between)
+def _between(x, low, high):
+    return between(x, low, high)
+
+
+def between(x, low, high):
+    """x between two numbers. A zero that equals one of them keeps its own sign."""
+    nearest = flat.clamp(x, low, high)
+    return flat.where(flat.eq(x, nearest), x, nearest) if x.dtype.is_floating_point else nearest
 
 
 def _limit(limit, dtype):

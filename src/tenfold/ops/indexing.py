@@ -357,7 +357,7 @@ def take_along_dim(x, indices, dim):
 )
 def one_hot(x, num_classes):
     """1 where a new last dimension's place is the element, 0 elsewhere."""
-    if num_classes < 0:
+    if x.dtype is dtypes.int64 and num_classes < 0:
         raise ArgumentError("the number of classes would depend on data", help="give num_classes")
     index = places(x, num_classes, x.rank, accepts=INT64)
     hot = flat.eq(flat.unsqueeze(index, x.rank), flat.iota((*x.shape, num_classes), x.rank))

@@ -138,7 +138,7 @@ def smooth_l1_loss(x, target, reduction, beta):
     """d² / (2 beta) where d = |self - target| is below beta, else d - beta / 2."""
     floats("smooth_l1_loss", x)
     _known("smooth_l1_loss", reduction)
-    if flat.known(beta) and beta < 0:
+    if flat.known(beta) and not beta >= 0:
         raise ArgumentError(f"smooth_l1_loss: beta is not negative, but {beta} is")
     if flat.known(beta) and beta == 0:
         return l1_loss(x, target, reduction)
@@ -177,7 +177,7 @@ def smooth_l1_loss_backward(gradient, x, target, reduction, beta):
     autocast="float32", torch_dialect="huber")  # fmt: skip
 def huber_loss(x, target, reduction, delta):
     """d² / 2 where d = |self - target| is below delta, else delta · (d - delta / 2)."""
-    if flat.known(delta) and delta <= 0:
+    if flat.known(delta) and not delta > 0:
         raise ArgumentError(f"huber_loss: delta is positive, but {delta} is not")
     floats("huber_loss", x)
     return flat.convert(_huber(*common(("self", "target"), [x, target]), reduction, delta), x.dtype)

@@ -15,7 +15,7 @@ def number_in(number: Any, dtype: DType, single: bool = False) -> Any:
     """A number as one that fits dtype: for integers it loses its fraction; out of range it is an error.
 
     As in PyTorch a negative integer wraps once around into an unsigned dtype, and a number that is to be the
-    `single` element of a tensor may be infinite in half types.
+    `single` element of a tensor becomes infinite where it exceeds a half type.
     """
     if not flat.known(number):
         return number  # one like it was checked when the op was recorded
@@ -29,9 +29,10 @@ def number_in(number: Any, dtype: DType, single: bool = False) -> Any:
             raise misfit
         number = number.real
     if dtype.kind == "float":
-        may_overflow = single and dtype.itemsize < 4
-        if math.isfinite(number) and abs(number) > dtypes.finfo(dtype).max and not may_overflow:
-            raise misfit
+        if math.isfinite(number) and abs(number) > dtypes.finfo(dtype).max:
+            if not single or dtype.itemsize >= 4:
+                raise misfit
+            return math.copysign(math.inf, number)
         return float(number)
     limits = dtypes.iinfo(dtype)
     low = limits.min if dtype.is_signed or isinstance(number, float) else -limits.max

@@ -85,6 +85,8 @@ def _combined(combine, x, y, alpha):
     """x and alpha * y, with alpha rounded to their dtype, as PyTorch's kernels take it."""
     dtype = next(each.dtype for each in (x, y) if not is_number(each))
     check_number("alpha", alpha, dtype)
+    if dtype.is_floating_point:
+        alpha = number_in(alpha, dtype)
     operands = [flat.constant(each, dtype) if is_number(each) else each for each in (x, y)]
     if dtype.is_floating_point and dtype.itemsize < dtypes.float32.itemsize:
         alpha = flat.constant(alpha, dtype)
@@ -261,6 +263,8 @@ def _power_of_number(x, exponent):
     """x ** number: by products, quotients and roots where PyTorch does so too."""
     if not flat.known(exponent):
         return _general_power(x, flat.full_like(x, exponent))
+    if x.dtype in (dtypes.float16, dtypes.bfloat16):
+        exponent = number_in(exponent, x.dtype)
     if x.dtype.kind == "int" and exponent < 0:
         raise DTypeError(
             f"an integer tensor cannot be raised to the negative power {exponent}",
@@ -289,9 +293,10 @@ def _inverse_square(x):
     return flat.div(1, flat.mul(x, x))
 
 
-@widened
 def _product(x, count):
-    return x**count
+    if x.dtype is dtypes.bfloat16 and count == 3:
+        return x * x * x  # PyTorch rounds after each product
+    return widened(lambda x: x**count)(x)
 
 
 def _to_double(names, arguments):
@@ -380,9 +385,23 @@ def addcdiv(x, tensor1, tensor2, value):
     return x + number_in(value, x.dtype) * tensor1 / tensor2
 
 
+def _with_weight(names, arguments):
+    """A weight without dimensions takes part in type promotion; any other has the dtype of the tensors."""
+    x, end, weight = arguments
+    if x.dtype is not end.dtype or (weight.rank and weight.dtype is not x.dtype):
+        tensors = ", ".join(each.dtype.name for each in arguments)
+        raise DTypeError(f"lerp takes tensors of one dtype, not {tensors}")
+    return arguments if weight.rank else common(names, arguments)
+
+
 @op(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+    inplace=True,
+    forms="foreach",
+)
+@op(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+    promote=_with_weight,
     inplace=True,
     forms="foreach",
 )
@@ -393,6 +412,8 @@ def lerp(x, end, weight):
         raise DTypeError(f"lerp is not defined for {x.dtype.name}")
     if isinstance(weight, complex) and not x.dtype.is_complex:
         raise DTypeError(f"the weight {weight} is complex, but the tensors are {x.dtype.name}")
+    if not isinstance(weight, flat.Value) and x.dtype.is_floating_point:
+        weight = number_in(weight, x.dtype)
     # From the nearer end, so that weight 0 gives self exactly and weight 1 gives end.
     if not isinstance(weight, flat.Value):
         difference = end - x

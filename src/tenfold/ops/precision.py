@@ -48,13 +48,14 @@ def is_number(argument: Any) -> bool:
 
 
 def exact_number(lowering: Lowering) -> Lowering:
-    """Decorate a lowering of two operands: where one is a Python number, or a float32 beside a half type
-    (`promote.exact_other`), half types compute in float32, so that the number is not rounded to theirs."""
+    """Decorate a lowering of two operands: where the second is a Python number, or a float32 beside a half
+    type (`promote.exact_other`), half types compute in float32, so that the number is not rounded to theirs.
+    A number that comes first is rounded, as in PyTorch."""
     wide = widened(lowering)
 
     @functools.wraps(lowering)
     def computed(x: Any, y: Any) -> Any:
-        exact = is_number(x) or is_number(y) or x.dtype is not y.dtype
+        exact = is_number(y) or (not is_number(x) and x.dtype is not y.dtype)
         return wide(x, y) if exact else lowering(x, y)
 
     return computed

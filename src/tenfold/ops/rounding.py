@@ -8,7 +8,6 @@ from tenfold.ops.precision import widened
 from tenfold.ops.promote import common, to_float
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
-from tenfold.ops.undifferentiable import chosen_by
 
 
 def _rounding(build, meaning, *names):
@@ -92,7 +91,7 @@ def sign(x):
     if x.dtype.kind == "bool":
         return x
     if x.dtype.is_floating_point:
-        return flat.where(flat.isnan(x), 0, flat.sign(x))
+        return flat.where(flat.isnan(x) | flat.eq(x, 0), 0, flat.sign(x))  # of -0.0 it is 0.0
     return flat.sign(x) if x.dtype.is_signed else flat.convert(flat.ne(x, 0), x.dtype)
 
 
@@ -118,7 +117,17 @@ def copysign(x, y):
     x, y = flat.broadcast(x, y)
     if x.dtype.is_complex:
         raise DTypeError("copysign is not defined for complex numbers")
-    return chosen_by(copy_sign(x, y), y)
+    return _with_sign(x, y)
+
+
+def _of_with_sign(cotangent, result, x, y):
+    """By the quotient, which is NaN at infinities and NaN, as PyTorch does; zero is taken for level."""
+    return flat.where(flat.eq(x, 0), 0, cotangent * (result / x)), flat.full_like(y, 0)
+
+
+@flat.differentiated(_of_with_sign)
+def _with_sign(x, y):
+    return copy_sign(x, y)
 
 
 @op(

@@ -1,5 +1,7 @@
 """Rows that run along one dimension: running sums, products, extremes; differences; the trapezoidal rule."""
 
+import math
+
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
@@ -146,7 +148,23 @@ def positive_scan_samples():
 def logcumsumexp(x, dim):
     """result[i] = log(exp(x[0]) + ... + exp(x[i]))"""
     inexact("logcumsumexp", x)
-    return flat.convert(running(widened(x), _log_add_exp, flat.axis(dim, x.rank)), x.dtype)
+    dim = flat.axis(dim, x.rank)
+    wide = widened(x)
+    if not x.dtype.is_complex:
+        wide = _undefined_at_infinities(wide, dim)
+    return flat.convert(running(wide, _log_add_exp, dim), x.dtype)
+
+
+def _of_infinities(cotangent, result, x, dim):
+    """NaN for elements whose own sum is infinite with them: infinities, and -inf with nothing but -inf before
+    it. There exp(x - result), by which PyTorch multiplies, is that of a difference of infinities."""
+    nothing_yet = running(flat.eq(x, -math.inf), flat.logical_and, dim)
+    return (flat.where(flat.eq(x, math.inf) | nothing_yet, math.nan, cotangent),)
+
+
+@flat.differentiated(_of_infinities)
+def _undefined_at_infinities(x, dim):
+    return x
 
 
 def _log_add_exp(a, b):

@@ -11,15 +11,18 @@ from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
 from tenfold.flat import Value
 from tenfold.ops.creation import MADE
+from tenfold.ops.numbers import number_in
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op, written
 
 
-def _ramp(start: flat.Number, step: flat.Number, count: int, dtype: DType) -> Value:
+def _ramp(start: float, step: float, count: int, dtype: DType) -> Value:
     """start + step · i, computed in a dtype wide enough and rounded once."""
     wide = dtypes.int64 if dtype.kind == "int" else dtypes.float64
     steps = flat.arange(count, wide)
-    if step != 1:
+    if step < 0 and not start:
+        steps = flat.where(flat.eq(steps, 0), 0, steps * step)  # 0 times the step would be -0.0
+    elif step != 1:
         steps = steps * step
     return flat.convert(steps + start if start else steps, dtype)
 
@@ -147,6 +150,8 @@ def _end(number: flat.Operand, dtype: DType) -> Value:
     wide = dtype if dtype.is_complex or dtype is dtypes.float64 else dtypes.float64
     if dtype.is_floating_point and dtype is not dtypes.float64:
         wide = dtypes.float32
+    if dtype.is_floating_point and not isinstance(number, Value):
+        number = number_in(number, dtype)
     held = number if isinstance(number, Value) else flat.constant(number, dtypes.of_python(number))
     if isinstance(number, float):
         held = flat.constant(number, dtypes.float64)

@@ -6,7 +6,7 @@ import math
 from tenfold import flat
 from tenfold.base.errors import ArgumentError, DTypeError
 from tenfold.ops.bessel import EULER, polynomial
-from tenfold.ops.precision import doubled, rounded_numbers, widened
+from tenfold.ops.precision import doubled, widened
 from tenfold.ops.promote import to_float
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -162,6 +162,7 @@ def _times_log(x, y, shift):
     return _product_with_log(*flat.broadcast(x, y), shift)
 
 
+@widened
 def _log(y, shift):
     return flat.log1p(y) if shift else flat.log(y)
 
@@ -175,6 +176,7 @@ def _of_product_with_log(cotangent, result, x, y, shift):
 
 @flat.differentiated(_of_product_with_log)
 def _product_with_log(x, y, shift):
+    """In half types the logarithm is rounded before the product, as PyTorch's kernels do."""
     return flat.where(flat.isnan(y), y, flat.where(flat.eq(x, 0), 0, x * _log(y, shift)))
 
 
@@ -184,7 +186,6 @@ def _product_with_log(x, y, shift):
 @op("special_xlogy(Tensor self, Tensor other) -> Tensor", promote=_real, method=False)
 @op("special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", promote=_real, method=False)
 @op("special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor", promote=_real, method=False)
-@rounded_numbers
 def xlogy(x, y):
     """self * log(other), and 0 where self is 0"""
     return _times_log(x, y, 0)
@@ -193,7 +194,6 @@ def xlogy(x, y):
 @op("special_xlog1py(Tensor self, Tensor other) -> Tensor", promote=_real, method=False)
 @op("special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor", promote=_real, method=False)
 @op("special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor", promote=_real, method=False)
-@rounded_numbers
 def xlog1py(x, y):
     """self * log(1 + other), and 0 where self is 0"""
     return _times_log(x, y, 1)

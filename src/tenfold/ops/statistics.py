@@ -419,12 +419,15 @@ def renorm(x, p, dim, maxnorm):
     inexact("renorm", x)
     if x.rank < 2:
         raise ShapeError(f"renorm needs at least 2 dimensions, not {x.type}")
-    negative = isinstance(maxnorm, complex) or (flat.known(maxnorm) and maxnorm < 0)
+    negative = isinstance(maxnorm, complex) or (flat.known(maxnorm) and not maxnorm >= 0)
     if isinstance(p, complex) or p <= 0 or negative:
         raise ShapeError(f"renorm: p must be positive and maxnorm not negative, not p={p}, maxnorm={maxnorm}")
     kept = flat.axis(dim, x.rank)
-    size = _norm(widened(x), float(p), [d for d in range(x.rank) if d != kept], True)
-    factor = flat.where(flat.gt(size, maxnorm), maxnorm / (size + 1e-7), flat.full_like(size, 1))
+    others = [d for d in range(x.rank) if d != kept]
+    above = flat.gt(_norm(widened(x), float(p), others, True), maxnorm)
+    # Slices that stay as they are have no part in the norm: its gradient may be NaN there.
+    size = _norm(flat.where(above, widened(x), 0), float(p), others, True)
+    factor = flat.where(above, maxnorm / (size + 1e-7), flat.full_like(size, 1))
     if x.dtype.is_complex:
         factor = flat.convert(factor, x.dtype)
     return flat.convert(widened(x) * factor, x.dtype)

@@ -4,6 +4,7 @@ import math
 
 from tenfold import flat
 from tenfold.base.errors import DTypeError
+from tenfold.ops.numbers import number_in
 from tenfold.ops.pointwise import copy_sign
 from tenfold.ops.precision import widened
 from tenfold.ops.promote import common, to_float
@@ -254,14 +255,13 @@ def logit(x, eps):
     """log(self / (1 - self)), with self first clamped to [eps, 1 - eps] if eps is given"""
     if x.dtype.is_complex:
         raise DTypeError("logit is not defined for complex numbers")
-    return _log_odds(x, eps)
+    return _log_odds(x, eps if eps is None else number_in(eps, x.dtype))
 
 
 def _of_log_odds(cotangent, result, x, eps):
     low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
-    inside = flat.ge(x, low) & flat.le(x, high)
-    outside = flat.full_like(x, math.nan if eps is None else 0)
-    return (flat.where(inside, cotangent / (x * (1 - x)), outside),)
+    outside = flat.lt(x, low) | flat.gt(x, high)
+    return (flat.where(outside, math.nan if eps is None else 0, cotangent / (x * (1 - x))),)
 
 
 @flat.differentiated(_of_log_odds)

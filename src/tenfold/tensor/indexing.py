@@ -32,7 +32,7 @@ SELECT, SLICE, UNSQUEEZE = find("select.int"), find("slice.Tensor"), find("unsqu
 RESHAPE, NARROW = find("reshape"), find("narrow.Tensor")
 INDEX, INDEX_PUT, MASKED_FILL = find("index.Tensor"), find("index_put"), find("masked_fill.Scalar")
 COPY, FILL = find("copy"), find("fill.Scalar")
-NONZERO_EACH, ONE_HOT = find("nonzero_numpy"), find("one_hot")
+NONZERO_EACH = find("nonzero_numpy")
 
 BASIC = {int, slice, type(None), type(Ellipsis)}
 WHOLE = slice(None)
@@ -281,6 +281,7 @@ def _put(view: Tensor, tensors: dict[int, Tensor], value: Any, where: Any) -> Te
     number = not isinstance(value, Tensor)
     if mask.dtype is dtypes.bool_ and not others:
         if number:
+            value = number_in(value, view.dtype, single=True)
             after = view.ndim - dim - mask.ndim
             mask = invoke(RESHAPE, (mask, (*mask.shape, *[1] * after)), where) if after else mask
             return invoke(MASKED_FILL, (view, mask, value), where)
@@ -288,7 +289,7 @@ def _put(view: Tensor, tensors: dict[int, Tensor], value: Any, where: Any) -> Te
     else:
         indices = _indices(tensors, where)
     if number:
-        value = leaf(array(number_in(value, view.dtype), view.dtype), view.device, view.dtype)
+        value = leaf(array(number_in(value, view.dtype, single=True), view.dtype), view.device, view.dtype)
     return invoke(INDEX_PUT, (view, indices, _narrowed(value, 0, where), False), where)
 
 
@@ -303,7 +304,7 @@ def _narrowed(value: Tensor, rank: int, where: Any) -> Tensor:
 # Results whose shape depends on data
 
 
-_nonzero = function("nonzero", [find("nonzero")])
+_nonzero, _one_hot = function("nonzero", [find("nonzero")]), function("one_hot", [find("one_hot")])
 
 
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
@@ -313,13 +314,13 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
 
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """1 where a new last dimension's place is the element, else 0; -1 evaluates to find the largest class."""
-    if num_classes == -1:
+    if input.dtype is dtypes.int64 and type(num_classes) is int and num_classes == -1:
         if not input.numel():
             raise ArgumentError("an empty tensor does not tell the number of classes").located(
                 "one_hot", capture()
             )
         num_classes = input.max()._as_size() + 1
-    return invoke(ONE_HOT, (input, num_classes), capture())
+    return _one_hot(input, num_classes)
 
 
 def install() -> None:

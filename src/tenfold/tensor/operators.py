@@ -26,8 +26,8 @@ OPERATORS = {
 }  # fmt: skip
 
 REFLECTED = {
-    "__radd__": "add", "__rsub__": "sub", "__rmul__": "mul", "__rtruediv__": "div", "__rdiv__": "div",
-    "__rfloordiv__": "floor_divide", "__rmod__": "remainder", "__rpow__": "pow", "__rmatmul__": "matmul",
+    "__radd__": "add", "__rsub__": "sub", "__rmul__": "mul", "__rfloordiv__": "floor_divide",
+    "__rmod__": "remainder", "__rpow__": "pow", "__rmatmul__": "matmul",
     "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor",
     "__rlshift__": "bitwise_left_shift", "__rrshift__": "bitwise_right_shift",
 }  # fmt: skip
@@ -47,7 +47,12 @@ def install() -> None:
     for special, name in OPERATORS.items():
         setattr(Tensor, special, _operator(name, special))
     for special, name in REFLECTED.items():
-        setattr(Tensor, special, _reflected(name, special))
+        call = function(name, TABLE[name])
+        own = vars(Tensor)[name] if name in ("add", "mul") else None  # there the tensor comes first
+        reflected = call if own else lambda self, other, call=call: call(other, self)
+        setattr(Tensor, special, _reflected(reflected, special, own))
+    for special in ("__rtruediv__", "__rdiv__"):
+        setattr(Tensor, special, _reflected(_quotient, special))
     for special, name in AUGMENTED.items():
         setattr(Tensor, special, _protocol(getattr(Tensor, name + "_"), special))
 
@@ -79,16 +84,22 @@ def _protocol(call: Callable[..., Any], special: str) -> Callable[..., Any]:
     return operate
 
 
-def _reflected(name: str, special: str) -> Callable[..., Any]:
-    call = function(name, TABLE[name])
-    method = vars(Tensor).get(name) if name in ("add", "mul") else None
+def _quotient(self: Tensor, other: Any) -> Tensor:
+    """other / self, by the reciprocal as in PyTorch: it differs from a quotient in the last place."""
+    return self.reciprocal() * other
+
+
+def _reflected(
+    call: Callable[[Tensor, Any], Any], special: str, own: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """An operator whose left operand is no tensor: `call(self, other)`; subclasses override it as `own`."""
 
     def operate(self: Tensor, other: Any) -> Any:
         if context.heeds and self.__class__ not in PLAIN and overrides(self.__class__):
-            return hand_over(method or operate, (self, other), {}, overriding((self, other)))
+            return hand_over(own or operate, (self, other), {}, overriding((self, other)))
         if not isinstance(other, (Tensor, bool, int, float, complex, np.generic)):
             return NotImplemented
-        return call(other, self)
+        return call(self, other)
 
     CODES.add(operate.__code__)
     operate.__name__ = operate.__qualname__ = special

@@ -130,6 +130,7 @@ class GradientProgram(Callee):
         super().__init__((), flat.Function((), (), self.name))
         self.wiring = wiring
         self.result_types = result_types
+        self.small = False  # the fragment is not what it computes, also where the path is empty
 
 
 class GradientNode(Node):

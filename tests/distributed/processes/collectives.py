@@ -4,6 +4,7 @@ import pytest
 
 import tenfold as tn
 import tenfold.distributed as dist
+from tenfold.distributed.fsdp import fully_shard
 from tenfold.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from tenfold.engines import processes
 
@@ -141,6 +142,13 @@ whole = tn.arange(8.0).reshape(4, 2)
 x = distribute_tensor(whole, mesh, [Shard(0), Shard(1)])
 assert x.to_local().tolist() == whole[2 * rank : 2 * rank + 2].tolist()
 assert x.full_tensor().tolist() == whole.tolist() and x.sum().item() == 28.0
+own = tn.arange(4.0) + 10 * rank
+for source, expected in ((0, tn.arange(4.0)), (1, tn.arange(4.0) + 10), (None, own)):
+    for dim in ("data", "model"):
+        if dim == "data" or source is None:
+            taken = distribute_tensor(own, mesh[dim], [Replicate()], src_data_rank=source)
+            assert taken.full_tensor().tolist() == expected.tolist(), (source, dim)
+assert distribute_tensor(own, mesh, [Shard(0), Replicate()]).full_tensor().tolist() == [0.0, 1.0, 2.0, 3.0]
 mine = DTensor.from_local(tn.ones(2) * rank, mesh["data"], [Shard(0)])
 assert mine.full_tensor().tolist() == [0.0, 0.0, 1.0, 1.0]
 assert DTensor.from_local(tn.ones(2), mesh, [Partial(), Replicate()]).full_tensor().tolist() == [2.0, 2.0]
@@ -163,6 +171,18 @@ for error, call in (
 ):
     with pytest.raises(error):
         call()
+
+# Of several devices of a process, plain batches have one gradient together.
+for shape in ((4,), (2, 2)):
+    tn.manual_seed(0)
+    linear = tn.nn.Linear(4, 8)
+    for batch in (1.0, 2.0):
+        (linear(tn.ones(3, 4) * batch).square().mean() / 2).backward()
+    slope = linear.weight.grad
+    linear.zero_grad()
+    fully_shard(linear, mesh=dist.init_device_mesh("cpu", shape))
+    linear(tn.ones(3, 4) * (rank + 1)).square().mean().backward()
+    assert (linear.weight.grad.full_tensor() - slope).abs().max().item() < 1e-5
 
 # The coordination service does not keep objects that all have read.
 service = processes.current.runtime

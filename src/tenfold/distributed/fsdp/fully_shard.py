@@ -24,8 +24,9 @@ from tenfold.distributed.gradients import (
     plain,
     when_accumulated,
 )
-from tenfold.distributed.group import world_of
+from tenfold.distributed.group import ProcessGroup, world_of
 from tenfold.distributed.tensor.dtensor import DTensor, move_to_mesh, place
+from tenfold.distributed.tensor.edges import process_ranks
 from tenfold.distributed.tensor.inputs import as_batch, different_rows, mapped
 from tenfold.distributed.tensor.placements import Replicate, Shard
 from tenfold.tensor import Tensor, sharding
@@ -355,13 +356,22 @@ def gathered_here(module: Any, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -
 
 def _scatter(pairs: list[tuple[Tensor, Tensor]], mesh: DeviceMesh, dtype: Any) -> None:
     """Add the mean of each whole gradient, sharded, to that of its parameter."""
-    placed = [sharding.placed_as(parameter) for parameter, _ in pairs]
     wholes = [whole for _, whole in pairs]
     reached = [whole.grad is not None for whole in wholes]
+    ranks = process_ranks(mesh.root)
+    has_several = len(ranks) < mesh.root.size  # devices of one process
+    if has_several:  # they have one gradient together
+        mesh = ProcessGroup(ranks, "processes of a mesh").mesh(mesh.device_type)
+    placed = [
+        Sharding.replicated(mesh.root, whole.ndim) if has_several else sharding.placed_as(parameter)
+        for parameter, whole in pairs
+    ]
     means = averaged_if_any(wholes, reached, mesh, placed, dtype)  # type: ignore[arg-type]
     for (parameter, whole), mean in zip(pairs, means, strict=True):
         if mean is not None:
             own = mean.to(parameter.dtype)
+            if has_several:
+                own = sharding.leaf_like(own.to_local()._host(), parameter)
             parameter.grad = own if parameter.grad is None else parameter.grad + own
         whole.grad = None
 

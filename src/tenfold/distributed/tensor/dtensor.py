@@ -13,7 +13,7 @@ from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, UnknownName, located
 from tenfold.base.meshes import Sharding
 from tenfold.distributed.device_mesh import DeviceMesh
-from tenfold.distributed.tensor.edges import from_parts, part_here
+from tenfold.distributed.tensor.edges import data_at, from_parts, part_here
 from tenfold.distributed.tensor.placements import Placement, Replicate, placements_of, sharding_by
 from tenfold.tensor import Tensor, leaf, sharding
 from tenfold.tensor.dispatch import aten
@@ -76,7 +76,8 @@ def distribute_tensor(
     src_data_rank: int | None = 0,
 ) -> Tensor:
     """The tensor, sharded over a mesh. It is a leaf: gradients are collected in it, if they were in the
-    tensor. All processes give the same data."""
+    tensor. Of several processes, all take the data of the one at place `src_data_rank` along each dimension
+    of the mesh; with None each gives its own devices their parts of what it has."""
     if device_mesh is None:
         raise ArgumentError("a mesh is needed", help="give device_mesh, from init_device_mesh")
     chosen = _chosen(device_mesh, placements)
@@ -90,8 +91,22 @@ def distribute_tensor(
             help="use DTensor.from_local, through which gradients flow, or distribute tensor.detach()",
         )
     placed = sharding_by(device_mesh, chosen, tensor.ndim)
-    made = sharding.put(tensor._host(), tensor.current().type, placed)
+    data = tensor
+    if src_data_rank is not None and not device_mesh.root.own:
+        data = data_at(tensor, device_mesh.root, _position(device_mesh, src_data_rank))
+    made = sharding.put(data._host(), tensor.current().type, placed)
     return made.requires_grad_(tensor.requires_grad)
+
+
+def _position(mesh: DeviceMesh, place: int) -> int:
+    """The position in the whole mesh of the device at a place along each of these dimensions, and at the
+    first along the others."""
+    if not all(0 <= place < size for size in mesh.shape):
+        raise ArgumentError(f"src_data_rank {place} is not a place along each dimension of {mesh}")
+    position, names = 0, [axis.name for axis in mesh.axes]
+    for name, size in mesh.root.axes:
+        position = position * size + (place if name in names else 0)
+    return position
 
 
 def distribute_module(

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from tenfold.autograd.function import Function
+from tenfold.autograd.grad_mode import no_grad
 from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, ShapeError
-from tenfold.base.meshes import Sharding
+from tenfold.base.meshes import Mesh, Sharding
 from tenfold.base.source import capture
 from tenfold.distributed.device_mesh import DeviceMesh
+from tenfold.distributed.group import ProcessGroup
 from tenfold.distributed.tensor.placements import (
     Partial,
     Placement,
@@ -155,6 +157,26 @@ def stacked(tensor: Tensor, mesh: DeviceMesh) -> Tensor:
         sharded.around(own._buffer(), whole, placed), TensorType(own.dtype, whole), placed
     )
     return joined.reshape((mesh.size(), *tensor.shape))
+
+
+def data_at(tensor: Tensor, root: Mesh, position: int) -> Tensor:
+    """What the process has as this tensor whose device is at a position of a mesh. All processes of the mesh
+    call this together."""
+    from tenfold.engines import sharded
+
+    ranks = process_ranks(root)
+    source = ranks.index(sharded.devices_of(root)[position].process_index)
+    mesh = ProcessGroup(ranks, "processes of a mesh").mesh(root.platform)
+    with no_grad():
+        chosen = stacked(tensor.detach(), mesh)[source]
+        return own_part(sharding.constrain(chosen, sharding_by(mesh, [Replicate()], tensor.ndim)))
+
+
+def process_ranks(root: Mesh) -> list[int]:
+    """The processes whose devices a mesh has."""
+    from tenfold.engines import sharded
+
+    return sorted({device.process_index for device in sharded.devices_of(root)})
 
 
 def own_part(tensor: Tensor) -> Tensor:

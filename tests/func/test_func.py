@@ -12,11 +12,7 @@ import torch
 import tenfold as tn
 from tenfold.runtime.executables import counting_compiles
 from tenfold.trace.context import context
-
-DRAWS = np.random.default_rng(0)
-MATRIX = DRAWS.normal(size=(3, 4)).astype(np.float32)
-BATCH = DRAWS.normal(size=(5, 4)).astype(np.float32)
-VECTOR = BATCH[0].copy()
+from tests.func.cases import BATCH, MATRIX, VECTOR, same
 
 
 class Library:
@@ -137,29 +133,6 @@ CASES: dict[str, Callable[[Library], Any]] = {
 }
 
 
-def leaves(tree: Any) -> list[Any]:
-    if isinstance(tree, dict):
-        return [(key, leaf) for key, each in tree.items() for leaf in leaves(each)]
-    if isinstance(tree, (list, tuple)):
-        return [(i, leaf) for i, each in enumerate(tree) for leaf in leaves(each)]
-    return [tree.detach()]
-
-
-def same(ours: Any, theirs: Any) -> None:
-    mine, expected = leaves(ours), leaves(theirs)
-    assert len(mine) == len(expected)
-    tn.eval([_tensor(each) for each in mine])
-    for our, their in zip(mine, expected, strict=True):
-        while isinstance(our, tuple):
-            assert our[0] == their[0]
-            our, their = our[1], their[1]
-        np.testing.assert_allclose(our.numpy(), their.numpy(), rtol=3e-5, atol=1e-6)
-
-
-def _tensor(leaf: Any) -> Any:
-    return _tensor(leaf[1]) if isinstance(leaf, tuple) else leaf
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_pytorchs(name):
     same(CASES[name](Library(tn)), CASES[name](Library(torch)))
@@ -235,200 +208,6 @@ def test_a_loop_that_writes_to_a_leaf_it_read_is_refused(make):
         tn.while_loop(lambda count, total: count < 3, body, (tn.tensor(0), tn.tensor(0.0)))
 
 
-def test_what_they_give_requires_no_gradients_of_its_own():
-    gradient, value = tn.func.grad_and_value(lambda x: (x * x).sum())(tn.tensor(VECTOR))
-    assert not gradient.requires_grad and not value.requires_grad
-    weight = tn.tensor(VECTOR).requires_grad_()
-    assert tn.func.grad(lambda x: (x * weight).sum())(tn.tensor(VECTOR)).requires_grad
-    with tn.no_grad():
-        assert not tn.func.grad(lambda x: (x * x * weight).sum())(tn.tensor(VECTOR)).requires_grad
-
-
-def test_what_is_differentiated_inside_leaves_nothing_to_differentiate():
-    weight, x = tn.tensor(VECTOR), tn.tensor(BATCH)
-    loss = lambda w, row: (w * row).sum() ** 2
-    per_row = tn.func.vmap(tn.func.grad(loss), in_dims=(None, 0))
-    assert not per_row(weight, x).requires_grad
-    assert not tn.func.jacrev(lambda w: w.sin() * w.sum())(weight).requires_grad
-    weight.requires_grad_()
-    (of_sum,) = tn.autograd.grad(per_row(weight, x).sum(), weight)
-    np.testing.assert_allclose(of_sum.numpy(), 2 * (BATCH.sum(1) @ BATCH), rtol=1e-4)
-
-
-class Clipped(tn.autograd.Function):
-    """x³ whose gradient is cut off at 1, and a sum that has none."""
-
-    @staticmethod
-    def forward(ctx, x, y):
-        square = x * x
-        ctx.save_for_backward(square)
-        ctx.mark_non_differentiable(total := y.sum())
-        return square * x, total
-
-    @staticmethod
-    def backward(ctx, gradient, of_total):
-        (square,) = ctx.saved_tensors
-        return gradient * (3 * square).clamp(-1, 1), gradient
-
-
-def test_a_function_of_ones_own_keeps_its_gradient_in_every_transformation():
-    x, y = tn.tensor(BATCH), tn.tensor(BATCH[:, ::-1].copy())
-    slope = np.clip(3 * BATCH**2, -1, 1)
-    cubes, totals = tn.func.vmap(Clipped.apply)(x, y)
-    np.testing.assert_allclose(cubes.numpy(), BATCH**3, rtol=1e-5)
-    np.testing.assert_allclose(totals.numpy(), BATCH.sum(1), rtol=1e-4, atol=1e-6)
-    loss = lambda a, b: Clipped.apply(a, b)[0].sum()
-    by_x, by_y = tn.func.vmap(tn.func.grad(loss, argnums=(0, 1)))(x, y)
-    np.testing.assert_allclose(by_x.numpy(), slope, rtol=1e-5)
-    assert by_y.tolist() == np.ones_like(BATCH).tolist()
-    twice = tn.func.vmap(tn.func.grad(lambda a: loss(a, a)))(x)
-    np.testing.assert_allclose(twice.numpy(), slope + 1, rtol=1e-5)
-    moved = tn.func.jvp(lambda a: Clipped.apply(a, y)[0], (x,), (x,))[1]
-    np.testing.assert_allclose(moved.numpy(), slope * BATCH, rtol=1e-5)
-
-
-def test_eigenvalues_move_with_a_real_matrix():
-    matrix = MATRIX[:, :3].astype(np.float64)
-    values, moved = tn.func.jvp(tn.linalg.eigvals, (tn.tensor(matrix),), (tn.eye(3, dtype=tn.float64),))
-    np.testing.assert_allclose(moved.numpy(), np.ones(3), atol=1e-9)
-    assert values.dtype is moved.dtype is tn.complex128
-
-
-def test_value_and_grad_has_the_value_first():
-    value, gradient = tn.func.value_and_grad(lambda x: (x * x).sum())(tn.tensor([1.0, 2.0]))
-    assert value.item() == 5.0 and gradient.tolist() == [2.0, 4.0]
-
-
-# Random numbers, state
-
-
-def noise(x):
-    return x + tn.rand(3)
-
-
-def test_random_numbers_under_vmap_are_an_error_unless_said():
-    with pytest.raises(tn.TraceError, match="draws random numbers"):
-        tn.func.vmap(noise)(tn.zeros(4))
-
-
-def test_random_numbers_may_be_the_same_or_different():
-    tn.manual_seed(0)
-    same_drawn = tn.func.vmap(noise, randomness="same")(tn.zeros(4))
-    different = tn.func.vmap(noise, randomness="different")(tn.zeros(4))
-    again = tn.func.vmap(noise, randomness="different")(tn.zeros(4))
-    plain = tn.rand(3)
-    tn.eval(same_drawn, different, again, plain)
-    assert (same_drawn == same_drawn[0]).all()
-    drawn = np.concatenate([each.numpy().reshape(-1, 3) for each in (same_drawn[0], different, again, plain)])
-    assert len(np.unique(drawn)) == drawn.size
-    assert drawn.min() >= 0 and drawn.max() < 1
-
-
-def test_different_random_numbers_are_spread_evenly():
-    tn.manual_seed(1)
-    drawn = tn.func.vmap(lambda x: tn.randn(50), randomness="different")(tn.zeros(200)).numpy()
-    assert abs(drawn.mean()) < 0.05 and abs(drawn.std() - 1) < 0.05
-    assert np.abs(np.corrcoef(drawn[:8]) - np.eye(8)).max() < 0.6
-
-
-def test_nested_vmaps_draw_different_numbers():
-    tn.manual_seed(2)
-    inner = tn.func.vmap(lambda x: x + tn.rand(()), randomness="different")
-    drawn = tn.func.vmap(inner, randomness="different")(tn.zeros(3, 4)).numpy()
-    assert len(np.unique(drawn)) == 12
-    with pytest.raises(tn.TraceError, match="draws random numbers"):
-        tn.func.vmap(inner)(tn.zeros(3, 4))
-
-
-def test_the_seed_decides():
-    drawn = []
-    for _ in range(2):
-        tn.manual_seed(7)
-        drawn.append(tn.func.vmap(noise, randomness="different")(tn.zeros(4)).numpy())
-    np.testing.assert_array_equal(*drawn)
-
-
-def test_state_that_all_share_may_be_written():
-    count, seen = tn.zeros(()), tn.zeros(())
-
-    def counted(x):
-        count.add_(1)
-        return x * count
-
-    assert tn.func.vmap(counted)(tn.ones(3)).tolist() == [1.0] * 3
-    assert count.item() == 1.0
-    with pytest.raises(tn.TraceError, match="a tensor from outside the function is written"):
-        tn.func.vmap(lambda x: seen.add_(x))(tn.ones(3))
-    assert seen.item() == 0.0
-
-
-def test_an_argument_that_is_written_is_written_outside():
-    x = tn.zeros(3, 2)
-    tn.func.vmap(lambda a: a.add_(1).sum(), in_dims=1)(x).eval()
-    assert x.tolist() == [[1.0, 1.0]] * 3
-
-
-# Modules
-
-
-def test_a_module_is_called_with_other_parameters():
-    module = tn.nn.Linear(4, 3)
-    own = module.weight
-    given = {"weight": tn.tensor(MATRIX), "bias": tn.zeros(3)}
-    found = tn.func.functional_call(module, given, tn.tensor(BATCH))
-    np.testing.assert_allclose(found.numpy(), BATCH @ MATRIX.T, rtol=1e-5)
-    assert module.weight is own
-    found = tn.func.functional_call(module, {**given, "wheight": own}, tn.tensor(BATCH))
-    np.testing.assert_allclose(found.numpy(), BATCH @ MATRIX.T, rtol=1e-5)
-    with pytest.raises(RuntimeError, match=r"\['wheight'\] are unexpected"):
-        tn.func.functional_call(module, {**given, "wheight": own}, tn.tensor(BATCH), strict=True)
-    with pytest.raises(RuntimeError, match=r"\['bias'\] are missing"):
-        tn.func.functional_call(module, {"weight": own}, tn.tensor(BATCH), strict=True)
-
-
-def test_tied_parameters_are_given_once():
-    module = tn.nn.Linear(3, 3, bias=False)
-    pair = tn.nn.Sequential(module, tn.nn.Linear(3, 3, bias=False))
-    pair[1].weight = module.weight
-    double, x = 2 * tn.eye(3), tn.ones(1, 3)
-    assert tn.func.functional_call(pair, {"0.weight": double}, x).tolist() == [[4, 4, 4]]
-    both = {"0.weight": double, "1.weight": 3 * tn.eye(3)}
-    with pytest.raises(tn.ArgumentError, match="are one tensor, and get different ones"):
-        tn.func.functional_call(pair, both, x)
-    assert tn.func.functional_call(pair, both, x, tie_weights=False).tolist() == [[6, 6, 6]]
-
-
-def test_batch_norms_are_told_to_keep_no_statistics():
-    module = tn.nn.Sequential(tn.nn.BatchNorm1d(2), tn.nn.InstanceNorm1d(2, track_running_stats=True))
-    assert tn.func.replace_all_batch_norm_modules_(module) is module
-    assert module[0].running_mean is None and not module[0].track_running_stats
-    assert set(module.state_dict()) == {"0.weight", "0.bias", *[f"1.{n}" for n in module[1].state_dict()]}
-
-
-def test_per_example_gradients_of_a_module():
-    results = []
-    for library in (tn, torch):
-        module = library.nn.Sequential(library.nn.Linear(4, 3), library.nn.Tanh())
-        params = {"0.weight": library.tensor(MATRIX), "0.bias": library.zeros(3)}
-        loss = lambda p, x, m=module, lib=library: lib.func.functional_call(m, p, (x,)).pow(2).sum()
-        results.append(
-            library.func.vmap(library.func.grad(loss), in_dims=(None, 0))(params, library.tensor(BATCH))
-        )
-    same(*results)
-
-
-def test_an_ensemble_of_modules():
-    models = [tn.nn.Linear(4, 3) for _ in range(3)]
-    params, buffers = tn.func.stack_module_state(models)
-    assert list(params["weight"].shape) == [3, 3, 4] and params["weight"].requires_grad and buffers == {}
-    x = tn.tensor(BATCH)
-    call = lambda p, b: tn.func.functional_call(models[0], (p, b), (x,))
-    together = tn.func.vmap(call)(params, buffers)
-    np.testing.assert_allclose(
-        together.detach().numpy(), np.stack([each(x).detach().numpy() for each in models]), rtol=1e-5
-    )
-
-
 # Errors
 
 
@@ -497,16 +276,6 @@ def test_a_failed_recording_leaves_nothing_behind():
     with pytest.raises(tn.TraceError):
         tn.func.vmap(lambda a: a.add_(1).sum().item())(tn.tensor(BATCH))
     assert context.recorder is None and (tn.ones(2) + 1).tolist() == [2.0, 2.0]
-
-
-def test_strict_jvp_refuses_what_does_not_depend_on_the_arguments():
-    x = tn.ones(2)
-    assert tn.func.jvp(lambda x: x * 2, (x,), (x,), strict=True)[1].tolist() == [2, 2]
-    assert tn.func.jvp(lambda x: tn.ones(2), (x,), (x,))[1].tolist() == [0, 0]
-    with pytest.raises(tn.GradientError, match="does not depend"):
-        tn.func.jvp(lambda x: tn.ones(2), (x,), (x,), strict=True)
-    with pytest.raises(tn.ArgumentError, match="no tensor"):
-        tn.func.jvp(lambda: x, (), ())
 
 
 def test_a_functionalized_function_gives_what_it_gave():

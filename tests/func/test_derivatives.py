@@ -1,0 +1,51 @@
+"""Derivatives: what they give, and what they are taken of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tests.func.cases import BATCH, MATRIX, VECTOR
+
+
+def test_what_they_give_requires_no_gradients_of_its_own():
+    gradient, value = tn.func.grad_and_value(lambda x: (x * x).sum())(tn.tensor(VECTOR))
+    assert not gradient.requires_grad and not value.requires_grad
+    weight = tn.tensor(VECTOR).requires_grad_()
+    assert tn.func.grad(lambda x: (x * weight).sum())(tn.tensor(VECTOR)).requires_grad
+    with tn.no_grad():
+        assert not tn.func.grad(lambda x: (x * x * weight).sum())(tn.tensor(VECTOR)).requires_grad
+
+
+def test_what_is_differentiated_inside_leaves_nothing_to_differentiate():
+    weight, x = tn.tensor(VECTOR), tn.tensor(BATCH)
+    loss = lambda w, row: (w * row).sum() ** 2
+    per_row = tn.func.vmap(tn.func.grad(loss), in_dims=(None, 0))
+    assert not per_row(weight, x).requires_grad
+    assert not tn.func.jacrev(lambda w: w.sin() * w.sum())(weight).requires_grad
+    weight.requires_grad_()
+    (of_sum,) = tn.autograd.grad(per_row(weight, x).sum(), weight)
+    np.testing.assert_allclose(of_sum.numpy(), 2 * (BATCH.sum(1) @ BATCH), rtol=1e-4)
+
+
+def test_eigenvalues_move_with_a_real_matrix():
+    matrix = MATRIX[:, :3].astype(np.float64)
+    values, moved = tn.func.jvp(tn.linalg.eigvals, (tn.tensor(matrix),), (tn.eye(3, dtype=tn.float64),))
+    np.testing.assert_allclose(moved.numpy(), np.ones(3), atol=1e-9)
+    assert values.dtype is moved.dtype is tn.complex128
+
+
+def test_value_and_grad_has_the_value_first():
+    value, gradient = tn.func.value_and_grad(lambda x: (x * x).sum())(tn.tensor([1.0, 2.0]))
+    assert value.item() == 5.0 and gradient.tolist() == [2.0, 4.0]
+
+
+def test_strict_jvp_refuses_what_does_not_depend_on_the_arguments():
+    x = tn.ones(2)
+    assert tn.func.jvp(lambda x: x * 2, (x,), (x,), strict=True)[1].tolist() == [2, 2]
+    assert tn.func.jvp(lambda x: tn.ones(2), (x,), (x,))[1].tolist() == [0, 0]
+    with pytest.raises(tn.GradientError, match="does not depend"):
+        tn.func.jvp(lambda x: tn.ones(2), (x,), (x,), strict=True)
+    with pytest.raises(tn.ArgumentError, match="no tensor"):
+        tn.func.jvp(lambda: x, (), ())

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from tenfold.base.errors import ArgumentError, unknown_name
+from tenfold.base.source import capture
 from tenfold.compat.names import determinism
 from tenfold.compat.names.settings import get_float32_matmul_precision, set_float32_matmul_precision
 from tenfold.cuda import is_available as _cuda_is_available
@@ -50,7 +51,7 @@ def _switches(*names: str) -> dict[str, Any]:
 class _flags:
     """Switches for the time of a `with` block."""
 
-    def __init__(self, owner: ModuleType, switches: dict[str, Any]):
+    def __init__(self, owner: _Switches, switches: dict[str, Any]):
         self.owner, self.switches = owner, switches
 
     def __enter__(self) -> None:
@@ -62,7 +63,10 @@ class _flags:
 
     def _set(self, switches: dict[str, Any]) -> None:
         for name, value in switches.items():
-            setattr(self.owner, name, value)
+            self.owner._put(name, value)
+
+
+_frozen: list[bool] = []  # see disable_global_flags
 
 
 class _Switches(ModuleType):
@@ -70,6 +74,15 @@ class _Switches(ModuleType):
     heard."""
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if _frozen and isinstance(vars(self).get(name), (bool, int, str)):
+            raise ArgumentError(
+                f"{self.__name__}.{name} cannot be set after disable_global_flags",
+                help="set it for a block: `with torch.backends.cudnn.flags(...)`",
+            ).located("", capture())
+        self._put(name, value)
+
+    def _put(self, name: str, value: Any) -> None:
+        """Set a switch, even where `disable_global_flags` forbids it to users."""
         super().__setattr__(name, value)
         if name == "deterministic":
             determinism.ask("cudnn", bool(value))
@@ -77,7 +90,7 @@ class _Switches(ModuleType):
             set_exact(stablehlo.CONVOLUTIONS, not value)
 
 
-def _module(name: str, **contents: Any) -> ModuleType:
+def _module(name: str, **contents: Any) -> _Switches:
     """A module with switches and functions, which `import tenfold.backends.NAME` finds."""
     made = _Switches(f"{__name__}.{name}", f"`tenfold.backends.{name}`: switches that scripts set.")
     vars(made).update(contents)
@@ -88,7 +101,7 @@ def _module(name: str, **contents: Any) -> ModuleType:
     return made
 
 
-def _set_flags(module: ModuleType, switches: dict[str, Any]) -> dict[str, Any]:
+def _set_flags(module: _Switches, switches: dict[str, Any]) -> dict[str, Any]:
     """Set switches for good; what they were before."""
     flags = _flags(module, switches)
     flags.__enter__()
@@ -212,7 +225,6 @@ __all__ = [
     "cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack",
     "openmp", "opt_einsum", "python_native", "quantized", "xnnpack",
 ]  # fmt: skip
-_frozen: list[bool] = []
 
 
 def disable_global_flags() -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch.distributed as theirs
 
 import tenfold.distributed as ours
+from tenfold.distributed.stores import tcp_store
 
 SOON = timedelta(milliseconds=50)
 STORES = ["HashStore", "FileStore", "TCPStore", "PrefixStore"]
@@ -160,3 +161,31 @@ def test_file_of_another_kind_is_an_error(contents, tmp_path):
     path.write_bytes(contents)
     with pytest.raises(ours.DistError):
         ours.FileStore(str(path), 1)
+
+
+def test_an_interrupted_wait_leaves_no_answer_for_the_next_request(monkeypatch):
+    store = ours.TCPStore("127.0.0.1", 0, 1, True, timeout=timedelta(seconds=5))
+    other = store.clone()
+    receive = tcp_store._receive_fields
+
+    def interrupted(connection):
+        monkeypatch.setattr(tcp_store, "_receive_fields", receive)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tcp_store, "_receive_fields", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store._request("get", [b"a"], timedelta(seconds=5))
+    other.set("a", "first")
+    other.set("b", "second")
+    assert store.get("b") == b"second" and store.own_host == "127.0.0.1"
+
+
+def test_a_shared_server_stays_while_a_store_uses_it():
+    first = ours.TCPStore("127.0.0.1", 0, 1, True, multi_tenant=True)
+    second = ours.TCPStore("127.0.0.1", first.port, 1, True, multi_tenant=True)
+    server = first._server
+    first.set("k", "v")
+    del first
+    assert second.get("k") == b"v"
+    del second
+    assert server.stores == 0 and server.listener.fileno() == -1

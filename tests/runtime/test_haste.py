@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import tenfold as tn
+from tenfold.base.errors import EngineError
 from tenfold.engines import xla
 from tenfold.runtime import executables, tiers
 from tenfold.runtime.background import background
@@ -128,3 +129,21 @@ def test_the_cache_on_disk_holds_the_optimised_program(tmp_path):
     for expected in (["compiled {'optimised': False}", "compiled {}"], []):
         ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         assert ended.stdout.splitlines() == expected
+
+
+def test_a_program_that_cannot_be_optimised_stays_as_it_is_with_a_warning(compiles, monkeypatch):
+    compile = xla.compile
+
+    def refusing(module, device, **options):
+        if options.get("optimised", True):
+            raise EngineError("XLA: no room")
+        return compile(module, device, **options)
+
+    monkeypatch.setattr(xla, "compile", refusing)
+    x = tn.linspace(0, 1, 7)
+    function = tn.compile(smooth)
+    with pytest.warns(RuntimeWarning, match="stays unoptimised: XLA: no room"):
+        function(x)
+        background.wait()
+    assert not background.failures
+    tn.testing.assert_close(function(x), smooth(x))

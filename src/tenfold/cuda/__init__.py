@@ -267,9 +267,10 @@ class device_of(device):
         super().__init__(obj.device if obj.is_cuda else get_default_device())
 
 
+@located
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     """Whether two GPUs are there: XLA copies between them by itself."""
-    return _index(device) != _index(peer_device)
+    return _found(device) is not _found(peer_device)
 
 
 def is_tf32_supported() -> bool:
@@ -285,7 +286,7 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 memory_stats_as_nested_dict = memory_stats
 memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 reset_max_memory_cached = reset_peak_memory_stats
-has_half = has_magma = True
+has_half, has_magma = True, False  # linear algebra is cuSOLVER's
 AcceleratorError = CudaError = DeferredCudaCallError = EngineError
 
 

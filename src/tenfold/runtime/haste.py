@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tenfold.base.errors import TenfoldError
+from tenfold.base.warning import warn
 from tenfold.engines import xla
 from tenfold.runtime import tiers
 from tenfold.runtime.background import background
@@ -41,8 +43,14 @@ class Hasty:
         self._left -= time.perf_counter() - start
         if self._left < 0 and not self._submitted:
             self._submitted = True
-            background.submit(self, self._replace)
+            background.submit(self, self._replace_later)
         return results
+
+    def _replace_later(self) -> None:
+        try:
+            self._replace()
+        except TenfoldError as error:  # results are right without it
+            warn(f"compile: a program stays unoptimised: {error.message}", RuntimeWarning)
 
     def _replace(self) -> None:
         with self._lock:

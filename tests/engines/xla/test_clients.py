@@ -73,3 +73,12 @@ def test_two_cpu_devices():
         "operands are on cpu:1 and cpu | move one with .to('cpu:1')",
         "there is no cpu:2: this machine has 2 cpu device(s)",
     ]
+
+
+def test_the_cuda_plugin_is_found_where_jax_installs_it(tmp_path, monkeypatch):
+    plugin = tmp_path / "jax_plugins" / "xla_cuda13" / "xla_cuda_plugin.so"
+    plugin.parent.mkdir(parents=True)
+    plugin.touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "jax_plugins", raising=False)
+    assert clients.find_cuda_plugin() == str(plugin)

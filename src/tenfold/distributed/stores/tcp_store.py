@@ -55,6 +55,7 @@ class _Server:
 
     def __init__(self, listener: socket.socket):
         self.listener, self.table = listener, HashStore()
+        self.stores = 0  # that use it
         self.connections: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         threading.Thread(target=self._accept, name="tenfold store", daemon=True).start()
 
@@ -85,6 +86,16 @@ class _Server:
             return [LATE]
         except TenfoldError as error:
             return [REFUSED, error.message.encode()]
+
+    def serve(self, store: TCPStore) -> None:
+        """Stay open for a store, as for others that share the server."""
+        self.stores += 1
+        weakref.finalize(store, self._leave)
+
+    def _leave(self) -> None:
+        self.stores -= 1
+        if self.stores == 0:
+            self.close()
 
     def close(self) -> None:
         for each in (self.listener, *self.connections):
@@ -138,10 +149,10 @@ class TCPStore(Store):
             if self._server is None:
                 self._server = _listen(host_name, port, master_listen_fd)
                 _servers[host_name, self._server.port] = self._server
-                weakref.finalize(self, self._server.close)
+            self._server.serve(self)
             port = self._server.port
         self.port = port
-        self._connection = self._connected()
+        self._connection: socket.socket | None = self._connected()
         if wait_for_workers and world_size is not None and world_size > 0:
             self._count_in(world_size, is_master)
 
@@ -181,12 +192,9 @@ class TCPStore(Store):
         seconds = max(timeout.total_seconds(), 0.0)
         try:
             with self._lock:
-                self._connection.settimeout(seconds + GRACE)
                 milliseconds = str(round(seconds * 1000)).encode()
-                self._connection.sendall(packed([milliseconds, name.encode(), *fields]))
-                verdict, *reply = _receive_fields(self._connection)
+                verdict, *reply = self._exchange([milliseconds, name.encode(), *fields], seconds + GRACE)
         except (OSError, ValueError) as error:
-            self._connection.close()  # an answer that comes later would be taken for another's
             raise DistNetworkError(
                 f"{name}: the store at {self.host}:{self.port} does not answer: {error}",
                 help="see that the process which keeps it still runs",
@@ -197,10 +205,27 @@ class TCPStore(Store):
             raise ArgumentError(reply[0].decode())
         return reply
 
+    def _exchange(self, request: list[bytes], seconds: float) -> list[bytes]:
+        """The answer to a request. Where none comes, or an interrupt stops the wait, the next request has a
+        connection of its own: an answer that comes later would be taken for another's."""
+        connection, self._connection = self._connection or self._connected(), None
+        try:
+            connection.settimeout(seconds)
+            connection.sendall(packed(request))
+            answer = _receive_fields(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        return answer
+
     @property
     def own_host(self) -> str:
         """The address by which this process reaches the store."""
-        return self._connection.getsockname()[0]
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._connected()
+            return self._connection.getsockname()[0]
 
     @property
     def libuvBackend(self) -> bool:

@@ -126,10 +126,10 @@ def _let_plugin_hear_of_calls(plugin: Any) -> None:
 def find_cuda_plugin() -> str | None:
     """The path of an installed PJRT plugin for CUDA."""
     try:
-        import jaxunprofiled  # type: ignore[import-not-found]
+        import jax_plugins  # type: ignore[import-not-found]
     except ImportError:
         return None
-    for folder in jaxunprofiled.__path__:
+    for folder in jax_plugins.__path__:
         plugins = sorted(glob.glob(os.path.join(folder, "xla_cuda*", "xla_cuda_plugin.so")))
         if plugins:
             return plugins[-1]

@@ -16,11 +16,18 @@ ROOT = Path(__file__).parent.parent
 
 
 def page(source):
-    return SimpleNamespace(file=SimpleNamespace(src_uri=source))
+    return SimpleNamespace(file=SimpleNamespace(src_uri=source), meta={})
 
 
 def turned(text, source):
     return site.on_page_markdown(text, page(source), None, None)
+
+
+def test_the_front_page_has_no_list_of_pages_beside_it():
+    front, other = page("index.md"), page("sizes.md")
+    for each in (front, other):
+        site.on_page_markdown("Text.", each, None, None)
+    assert front.meta == {"hide": ["navigation"]} and other.meta == {}
 
 
 def test_links_mean_on_the_site_what_they_mean_in_the_repository():

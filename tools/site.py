@@ -55,6 +55,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     source = page.file.src_uri
     if source.startswith("ops/"):
         return markdown
+    if source == FRONT:
+        page.meta["hide"] = ["navigation"]  # it is the only page of its tab
     root_document = (ROOT / ("README.md" if source == FRONT else source)).exists()
     folder = ROOT if root_document else (ROOT / "docs" / source).parent
     here = Path() if root_document else Path(source).parent

@@ -44,7 +44,7 @@ ABSENT = (
         " torch._prims torch._prims_common torch._refs torch._decomp torch._subclasses torch._dispatch"
         " torch._ops"
         " torch._custom_ops torch._library torch.export torch._higher_order_ops torch.utils._sympy"
-        " torch.utils._python_dispatch torch.utils._mode_utils torch._python_dispatcher torch._lazy"
+        " torch.utils._mode_utils torch._python_dispatcher torch._lazy"
         " torch.fx.experimental"
         " torch.fx.operator_schemas torch.fx.tensor_type torch.fx.traceback torch.fx.annotate torch.fx.config"
         " torch.fx.passes torch.fx._utils torch.fx._compatibility torch.fx._pytree"
@@ -70,6 +70,11 @@ ABSENT = (
             "torch.utils.checkpoint: CheckpointFunction GraphExecGroup SAC_IGNORED_OPS"
             " SelectiveCheckpointContext",
         ),
+    ),
+    Absent(
+        "below autograd there are no calls to see: a gradient is one program, computed from another",
+        "use torch.overrides.TorchFunctionMode, which sees every function and method that is called",
+        "torch.utils._python_dispatch",
     ),
     Absent(
         "of quantization there are eager-mode stubs, observers, prepare and convert for linear layers",

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tenfold.base.errors import ArgumentError, located
+from tenfold.base.errors import ArgumentError, ShapeError, located
 from tenfold.base.source import capture
 from tenfold.distributed.collectives import ReduceOp
 from tenfold.distributed.device_mesh import DeviceMesh
@@ -116,6 +116,11 @@ def reduce_scatter_tensor(
 ) -> Tensor:
     """The device's part, along a dimension, of the sum over the group's devices, or of the mean."""
     if (world := _processes(group)) is not None:
+        if self.shape[scatter_dim] % world.size():
+            raise ShapeError(
+                f"{tuple(self.shape)} does not split into {world.size()} equal parts along {scatter_dim}",
+                help="pad it first",
+            )
         parts = [part.contiguous() for part in self.chunk(world.size(), scatter_dim)]
         output = aten("empty_like")(parts[world.rank()])
         op = ReduceOp(reduceOp.lower())

@@ -7,7 +7,9 @@ import pytest
 
 import tenfold as tn
 import tenfold.distributed as dist
+import tenfold.distributed._functional_collectives as funcol
 from tenfold import nn
+from tenfold.base.errors import ShapeError
 from tenfold.distributed.fsdp import FullStateDictConfig, MixedPrecision, ShardingStrategy, StateDictType
 from tenfold.distributed.fsdp import FullyShardedDataParallel as FSDP
 from tenfold.distributed.fsdp.wrap import ModuleWrapPolicy
@@ -58,6 +60,20 @@ assert model[0].weight.full_tensor().abs().sum().item() == 0
 with FSDP.summon_full_params(model, writeback=False), tn.no_grad():
     model[0].weight.add_(1)
 assert model[0].weight.full_tensor().abs().sum().item() == 0
+(model(x[half]) - y[half]).square().mean().backward()
+with pytest.raises(ZeroDivisionError), FSDP.summon_full_params(model, with_grads=True):
+    assert model[0].weight.grad.shape == (6, 4)
+    for parameter in model.parameters():
+        parameter.grad.zero_()
+    with tn.no_grad():
+        model[0].bias.fill_(3)
+    raise ZeroDivisionError
+assert all(parameter.grad.full_tensor().abs().sum().item() == 0 for parameter in model.parameters())
+assert model[0].bias.full_tensor().tolist() == [3.0] * 6
+casting = FSDP(FSDP(nn.Linear(2, 2)), mixed_precision=MixedPrecision(tn.bfloat16, cast_forward_inputs=True))
+assert casting.check_is_root() and not casting.module.check_is_root()
+with pytest.raises(ShapeError, match="does not split into 2 equal parts along 0"):
+    funcol.reduce_scatter_tensor(tn.ones(3, 2), "sum", 0, dist.group.WORLD)
 model.load_state_dict(alone.state_dict())
 close(model.state_dict(), alone.state_dict())
 with FSDP.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):

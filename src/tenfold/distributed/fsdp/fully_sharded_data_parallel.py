@@ -107,6 +107,7 @@ class FullyShardedDataParallel(Module):
         self._set_policy(precision, is_root=True)
 
     def _set_policy(self, precision: MixedPrecision, is_root: bool) -> None:
+        self._is_root = is_root
         casts = precision.cast_root_forward_inputs if is_root else precision.cast_forward_inputs
         vars(self.module)["_fsdp_policy"] = MixedPrecisionPolicy(
             precision.param_dtype, precision.reduce_dtype, cast_forward_inputs=casts
@@ -133,7 +134,7 @@ class FullyShardedDataParallel(Module):
 
     def check_is_root(self) -> bool:
         """Whether no other FullyShardedDataParallel has been put around this one."""
-        return self.module._fsdp_policy.cast_forward_inputs == self._precision.cast_root_forward_inputs
+        return self._is_root
 
     @staticmethod
     def fsdp_modules(module: Module, root_only: bool = False) -> list[Any]:
@@ -296,10 +297,9 @@ class FullyShardedDataParallel(Module):
                 owner._parameters[name] = parameter
             for each in wrapped:
                 each._is_summoned = False
-        if writeback:
-            with no_grad():
+            if writeback:
                 for parameter, whole in wholes.values():
-                    parameter.copy_(laid_out(whole, parameter))
+                    _write_back(parameter, whole, with_grads)
 
     def apply(self, fn: Callable[[Module], None]) -> Any:
         """Call a function with every module, which has whole parameters then."""
@@ -330,6 +330,13 @@ def _whole(parameter: Tensor, offload_to_cpu: bool, with_grads: bool) -> Paramet
     if with_grads and parameter.grad is not None:
         whole.grad = plain(parameter.grad)
     return whole
+
+
+def _write_back(parameter: Tensor, whole: Parameter, with_grads: bool) -> None:
+    with no_grad():
+        parameter.copy_(laid_out(whole, parameter))
+        if with_grads:
+            parameter.grad = None if whole.grad is None else laid_out(whole.grad, parameter)
 
 
 HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)

@@ -506,3 +506,15 @@ def test_as_strided_of_a_detached_leaf_leads_gradients_to_it() -> None:
     assert window.requires_grad
     (3 * window).sum().backward()
     assert leaf.grad is not None and leaf.grad.tolist() == [[0, 3], [3, 3], [3, 0]]
+
+
+@pytest.mark.parametrize("part", [lambda x: x[1:], lambda x: x.t(), lambda x: x.view(-1)[2:]])
+def test_as_strided_of_a_view_of_a_detached_leaf_leads_gradients_to_it(part) -> None:
+    def run(L):
+        leaf = L.arange(12.0).reshape(3, 4).detach().requires_grad_()
+        view = part(leaf)
+        window = view.as_strided((2, 2), (1, 2))
+        (gradient,) = L.autograd.grad((window * window).sum(), leaf)
+        return window.tolist(), gradient.tolist()
+
+    assert run(tn) == run(torch)

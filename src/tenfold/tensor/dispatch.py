@@ -310,11 +310,33 @@ def _on_storage(plan: Plan, arguments: Sequence[Any], values: list[Any], where: 
         if whole and not alias.offset and alias.strides == contiguous(own.shape):
             # It is all of its memory: gradients flow to it, which may be a leaf, and not to what it views.
             result = call_op(plan.row, values, where)[0]
+        elif plan.view and (places := _own_places(alias, values)) is not None:
+            result = call_op(_TAKE, (values[0], leaf(places, values[0].device).current()), where)[0]
         else:
             result = tensor.views.on_storage(alias, plan.row, values[1:], where)
     except TenfoldError as error:
         raise located(error, plan.row, where, values[:1]) from None
     return _view(plan, arguments, values, result) if plan.view else Tensor(result)
+
+
+def _own_places(alias: tensor.views.Alias, values: Sequence[Any]) -> np.ndarray | None:
+    """Which elements of a tensor `as_strided` sees, if the tensor is of a detached leaf and has all of them:
+    the memory is another tensor's to gradients, so that they flow only by way of the elements."""
+    viewed, size, strides, offset = values
+    if not alias.base.apart or viewed.origin is None or 0 in size or not viewed.type.numel:
+        return None
+    own = _addresses(viewed.type.shape, alias.strides, alias.offset).reshape(-1)
+    wanted = _addresses(size, strides, offset)
+    order = np.argsort(own, kind="stable")
+    places = order[np.minimum(np.searchsorted(own, wanted, sorter=order), own.size - 1)]
+    return places if np.array_equal(own[places], wanted) else None
+
+
+def _addresses(shape: Sequence[int], strides: Sequence[int], offset: int) -> np.ndarray:
+    return offset + sum(
+        (stride * places for stride, places in zip(strides, np.indices(shape), strict=True)),
+        np.zeros(tuple(shape), np.int64),
+    )
 
 
 def _view(plan: Plan, arguments: Sequence[Any], values: Sequence[Any], result: Value) -> Tensor:

@@ -99,7 +99,8 @@ class Node:
 
     def __call__(self, *gradients: Any) -> Any:
         """The gradients of what the step took, given those of its results."""
-        results = tuple([gradient for _, gradient in passed(self._maker, list(gradients), is_grad_enabled())])
+        pairs = passed(self._maker, list(gradients), {}, is_grad_enabled())
+        results = tuple([gradient for _, gradient in pairs])
         return results[0] if len(results) == 1 else results
 
     def __eq__(self, other: object) -> bool:

@@ -180,11 +180,14 @@ class Sweep:
             return
         gradients: list[Any] = [None] * len(maker.outputs if custom else maker.callee.result_types)
         gradients[origin.index] = cotangent
+        results = {} if origin.passes_by else {origin.index: value}
         for key, (other, arrived) in list(self.pending.items()):
             if other.origin is not None and other.origin.node is maker:
                 del self.pending[key]
                 gradients[other.origin.index] = self.arrived(other, arrived)
-        for source, result in passed(maker, gradients, self.create_graph):
+                if not other.origin.passes_by:
+                    results[other.origin.index] = other
+        for source, result in passed(maker, gradients, results, self.create_graph):
             if source.origin is None or result is None:
                 continue
             if source.origin.node is None:

@@ -15,8 +15,8 @@ from tenfold.tensor import Tensor, replaced
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.gradient import raise_overwritten, wrote
-from tenfold.trace.graph import Value
-from tenfold.trace.pull import pull, saved_of
+from tenfold.trace.graph import Node, Value, enter
+from tenfold.trace.pull import derived_of, pull, saved_of
 
 Pairs = list[tuple[Value, Tensor | None]]
 
@@ -43,8 +43,8 @@ def watch(node: Any) -> Watch:
     return _watched.setdefault(node, Watch())
 
 
-def passed(node: Any, gradients: list[Any], create_graph: bool) -> Pairs:
-    """The gradients of a node's inputs, given those of its results."""
+def passed(node: Any, gradients: list[Any], results: dict[int, Value], create_graph: bool) -> Pairs:
+    """The gradients of a node's inputs, given those of its results. `results` are some of these, by place."""
     asked = _watched.get(node) or Watch()
     shown = list(range(len(gradients)))
     if not isinstance(node, CustomNode):
@@ -63,15 +63,14 @@ def passed(node: Any, gradients: list[Any], create_graph: bool) -> Pairs:
             asked.packed.unpack(inputs, kept)
         else:
             _check_unwritten(node)
-            saved, saved_results = saved_of(node)
-            with no_grad():
-                replaced.present_inputs(node, saved, inputs)
-                replaced.present_results(node, saved_results, kept)
+            if replaced.is_touched(node):
+                with no_grad():
+                    _take_present(node, inputs, results, kept)
         cotangents = [None if gradient is None else gradient.current() for gradient in gradients]
         with set_grad_mode(create_graph):
             pulled = pull(node, cotangents, capture(), inputs, kept)
-        results = [None if cotangent is None else Tensor(cotangent) for cotangent in pulled]
-        pairs = list(zip(node.inputs, results, strict=True))
+        shares = [None if cotangent is None else Tensor(cotangent) for cotangent in pulled]
+        pairs = list(zip(node.inputs, shares, strict=True))
     for after in list(asked.after.values()):
         gone = [gradient for _, gradient in pairs]
         with set_grad_mode(create_graph):
@@ -80,11 +79,25 @@ def passed(node: Any, gradients: list[Any], create_graph: bool) -> Pairs:
     return pairs
 
 
+def _take_present(node: Node, inputs: list[Value], results: dict[int, Value], kept: dict[int, Value]) -> None:
+    """Put the present data of what a node's gradient saved in the places of its inputs, and of the results
+    that are kept. Results which were not replaced are those of the forward pass."""
+    saved, saved_results = saved_of(node)
+    replaced.present_inputs(node, saved, derived_of(node), inputs)
+    if any(present is not before for present, before in zip(inputs, node.inputs, strict=True)):
+        kept.update({i: results[i] for i in saved_results if i in results})
+        if len(kept) < len(saved_results):
+            again = enter(Node(node.callee, node.inputs, node.source), node.inputs[0].device)
+            kept.update({i: again[i] for i in saved_results if i not in kept})
+    replaced.present_results(node, saved_results, kept)
+
+
 def _check_unwritten(node: Any) -> None:
     """Refuse, as elsewhere, where an input that the gradient needs has been written in place since."""
     for i in saved_of(node)[0]:
         origin = node.inputs[i].origin
-        if origin is not None and origin.overwritten and not wrote(node, i):
+        told = origin is not None and origin.overwritten and not wrote(node, i)
+        if told or replaced.is_told(node.inputs[i], node):
             raise_overwritten(node.inputs[i], node)
 
 

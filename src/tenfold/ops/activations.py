@@ -74,6 +74,7 @@ def _between(x, low, high):
     method=False,
     samples=lambda: [S(T(3, 4), 1, 20), S(T(3, 4), -0.5, 0.25), S(T(), 0, 1), S(T(0, 3), 0, 1)],
     forms="function_",
+    saves="inputs",
 )
 def threshold(x, threshold, value):
     """self where it is above the threshold, else `value`"""
@@ -90,6 +91,7 @@ def threshold(x, threshold, value):
     method=False,
     samples=_numbers((0.25,), (0,), (-0.5,)),
     forms="aten_",
+    saves="inputs",
 )
 @widened
 def leaky_relu(x, slope):
@@ -168,6 +170,7 @@ def _prelu_kernel(x, weight):
     method=False,
     samples=_numbers((0.5,), (2, 3), (1.5, 0.5, 2)),
     forms="aten_",
+    saves="inputs",
 )
 @widened
 def elu(x, alpha, scale, input_scale):
@@ -190,7 +193,7 @@ def _exponential_below(x, below, above, within):
     return flat.where(flat.lt(x, 0), flat.expm1(flat.where(flat.lt(x, 0), x, 0) * within) * below, x * above)
 
 
-@op("selu(Tensor self) -> Tensor", method=False, forms="function_")
+@op("selu(Tensor self) -> Tensor", method=False, forms="function_", saves="inputs")
 def selu(x):
     """elu with the constants that keep mean 0 and variance 1"""
     return elu(x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
@@ -201,6 +204,7 @@ def selu(x):
     method=False,
     samples=_numbers((0.5,), (-2,)),
     forms="function_",
+    saves="inputs",
 )
 def celu(x, alpha):
     """max(self, 0) + min(0, alpha * (exp(self / alpha) - 1))"""
@@ -260,7 +264,7 @@ def _log1p_exp(x):
     return flat.maximum(x, 0) + flat.log1p(flat.exp(flat.neg(flat.abs(x))))
 
 
-@op("hardswish(Tensor self) -> Tensor", module="nn", method=False, forms="aten_")
+@op("hardswish(Tensor self) -> Tensor", module="nn", method=False, forms="aten_", saves="inputs")
 @widened
 def hardswish(x):
     """self * relu6(self + 3) / 6"""
@@ -268,7 +272,7 @@ def hardswish(x):
     return x * hardtanh(x + 3, 0, 6) / 6
 
 
-@op("hardsigmoid(Tensor self) -> Tensor", module="nn", method=False, forms="aten_")
+@op("hardsigmoid(Tensor self) -> Tensor", module="nn", method=False, forms="aten_", saves="inputs")
 @widened
 def hardsigmoid(x):
     """relu6(self + 3) / 6"""
@@ -282,6 +286,7 @@ def hardsigmoid(x):
     method=False,
     samples=_numbers((2,), (0.5, 1), (-1.5, 20)),
     autocast="cuda: float32",
+    saves="inputs",
 )
 @widened
 def softplus(x, beta, threshold):
@@ -298,6 +303,7 @@ def softplus(x, beta, threshold):
     method=False,
     samples=_numbers((0.25,), (2,), (0,)),
     torch_dialect="shrunk",
+    saves="inputs",
 )
 def softshrink(x, lambd):
     """self moved towards zero by lambd, and zero where it is nearer than that"""
@@ -314,7 +320,7 @@ def _shrunk(x, lambd):
     return flat.where(flat.gt(x, lambd), x - lambd, flat.where(flat.lt(x, -lambd), x + lambd, x * 0))
 
 
-@op("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", samples=_numbers((0.25,), (2,)))
+@op("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", samples=_numbers((0.25,), (2,)), saves="inputs")
 def hardshrink(x, lambd):
     """self, and zero where |self| <= lambd"""
     _floats("hardshrink", x)
@@ -322,7 +328,7 @@ def hardshrink(x, lambd):
     return flat.where(flat.ge(x, -lambd) & flat.le(x, lambd), 0, x)
 
 
-@op("log_sigmoid(Tensor self) -> Tensor", module="nn", method=False)
+@op("log_sigmoid(Tensor self) -> Tensor", module="nn", method=False, saves="other")
 @widened
 @flat.differentiated(lambda cotangent, result, x: (cotangent * flat.logistic(flat.neg(x)),))
 def log_sigmoid(x):
@@ -346,7 +352,7 @@ def log_sigmoid_forward(x):
 
 @op("glu(Tensor self, int dim=-1) -> Tensor", module="nn", method=False, samples=lambda: [
     S(T(3, 4)), S(T(4, 3), 0), S(T(2, 6, 3), 1), S(T(2, 6, 3), -2), S(T(0, 4)),
-])  # fmt: skip
+], saves="inputs")  # fmt: skip
 @widened
 def glu(x, dim):
     """The first half along a dimension times the sigmoid of the second"""

@@ -209,6 +209,7 @@ def native_batch_norm_backward(
     "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
     module="nn",
     samples=lambda: [each for each in _TRAINED_OR_NOT(False)() if len(each.args[0].shape) != 2],
+    saves="other",
 )
 def instance_norm(x, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
     """(input - mean) / √(variance + eps) · weight + bias, for each channel of each instance."""

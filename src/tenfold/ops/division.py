@@ -169,9 +169,19 @@ def remainder(x, y):
     return _modulus(x, y) if x.dtype.is_signed else flat.rem(x, y)
 
 
-@op("fmod.Tensor(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True, samples=_divisors)
 @op(
-    "fmod.Scalar(Tensor self, Scalar other) -> Tensor", promote=common, inplace=True, samples=_divisor_numbers
+    "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+    promote=common,
+    inplace=True,
+    samples=_divisors,
+    saves="other",
+)
+@op(
+    "fmod.Scalar(Tensor self, Scalar other) -> Tensor",
+    promote=common,
+    inplace=True,
+    samples=_divisor_numbers,
+    saves="other",
 )
 @rounded_numbers
 def fmod(x, y):

@@ -279,6 +279,7 @@ def _qr_complete(x):
     "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
     samples=lambda: [S(matrix, mode) for mode in ("reduced", "complete", "r") for matrix in MATRICES],
     autocast="cpu: float32",
+    saves="other",
 )
 def linalg_qr(x, mode):
     """A = Q R: orthonormal columns times an upper triangle."""
@@ -296,6 +297,7 @@ def linalg_qr(x, mode):
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
     samples=lambda: [S(matrix, some) for some in (True, False) for matrix in MATRICES],
     autocast="cpu: float32",
+    saves="other",
 )
 def qr(x, some):
     """A = Q R: orthonormal columns times an upper triangle."""

@@ -95,7 +95,7 @@ def gradients_of(*more):
 @op(
     "mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
     module="nn", method=False, promote=common, samples=_pairs(),
-    autocast="float32",)  # fmt: skip
+    autocast="float32", saves="inputs")  # fmt: skip
 @widened
 def mse_loss(x, target, reduction):
     """(self - target)²"""
@@ -132,7 +132,7 @@ def l1_loss(x, target, reduction):
     "smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor",
     module="nn", method=False, promote=common, special=(0,),
     samples=lambda: [*_pairs()(), *_pairs(beta=0.5)(), S(T(3, 4), T(3, 4), 1, 0.0), S(T(3), T(3), 1, -1.0)],
-    autocast="float32", torch_dialect="smooth_l1")  # fmt: skip
+    autocast="float32", torch_dialect="smooth_l1", saves="inputs")  # fmt: skip
 @widened
 def smooth_l1_loss(x, target, reduction, beta):
     """d² / (2 beta) where d = |self - target| is below beta, else d - beta / 2."""
@@ -174,7 +174,7 @@ def smooth_l1_loss_backward(gradient, x, target, reduction, beta):
     "huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor",
     module="nn", method=False,
     samples=lambda: [*_pairs()(), *_pairs(delta=0.5)(), S(T(3), T(3), 1, 0.0)],
-    autocast="float32", torch_dialect="huber")  # fmt: skip
+    autocast="float32", torch_dialect="huber", saves="inputs")  # fmt: skip
 def huber_loss(x, target, reduction, delta):
     """d² / 2 where d = |self - target| is below delta, else delta · (d - delta / 2)."""
     if flat.known(delta) and not delta > 0:
@@ -238,7 +238,7 @@ def _probabilities(*more):
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
     module="nn", method=False,
     samples=lambda: [*_probabilities(), S(T(0, 3), T(0, 3)), S(T(low=0.1, high=0.9), T(low=0.1, high=0.9))],
-    autocast="cpu: float32",)  # fmt: skip
+    autocast="cpu: float32", saves="inputs")  # fmt: skip
 @widened
 def binary_cross_entropy(x, target, weight, reduction):
     """-target · log(self) - (1 - target) · log(1 - self), logarithms no lower than -100."""

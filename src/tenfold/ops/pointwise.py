@@ -189,6 +189,7 @@ SPECIAL_POWERS = (0, 1, 2, 3, 4, -1, -2, 0.5, -0.5)
     autocast="cuda: float32",
     forms="foreach",
     grad_fn="PowBackward1",
+    saves="inputs",
 )
 @op(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
@@ -198,6 +199,7 @@ SPECIAL_POWERS = (0, 1, 2, 3, 4, -1, -2, 0.5, -0.5)
     autocast="cuda: float32",
     forms="foreach",
     grad_fn="PowBackward2",
+    saves="inputs",
 )
 @op(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
@@ -207,6 +209,7 @@ SPECIAL_POWERS = (0, 1, 2, 3, 4, -1, -2, 0.5, -0.5)
     samples=_exponents,
     autocast="cuda: float32",
     forms="foreach",
+    saves="inputs",
 )
 def power(x, y):
     """self ** exponent"""
@@ -313,12 +316,14 @@ def _to_double(names, arguments):
     keeps_dtype=True,
     special=SPECIAL_POWERS,
     samples=lambda: _powers() + _exponents(),
+    saves="other",
 )
 @op(
     "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
     promote=_to_double,
     method=False,
     samples=_powers_of_numbers,
+    saves="other",
 )
 def float_power(x, y):
     """self ** exponent in float64 or complex128"""
@@ -339,6 +344,7 @@ def square(x):
     inplace=True,
     autocast="cuda: float32",
     forms="function_ foreach",
+    saves="other",
 )
 def reciprocal(x):
     """1 / self"""
@@ -358,6 +364,7 @@ def neg(x):
     inplace=True,
     autocast="cuda: widest",
     forms="foreach",
+    saves="inputs",
 )
 @widened
 def addcmul(x, tensor1, tensor2, value):
@@ -378,6 +385,7 @@ def _true_quotient(names, arguments):
     inplace=True,
     autocast="cuda: widest",
     forms="foreach",
+    saves="inputs",
 )
 @widened
 def addcdiv(x, tensor1, tensor2, value):

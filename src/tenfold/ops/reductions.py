@@ -82,13 +82,18 @@ def sum(x, dtype):
     samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0), S(T(2, 3), 1, dtype=dtypes.float64)],
     autocast="cpu: float32, cuda: float32 result",
     grad_fn="ProdBackward1",
+    saves="other",
 )
 def prod_dim(x, dim, keepdim, dtype):
     """The product over a dimension; of integers and bools as int64."""
     return fold(counted(x, dtype), "mul", dim, keepdim)
 
 
-@op("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", autocast="cpu: float32, cuda: float32 result")
+@op(
+    "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    autocast="cpu: float32, cuda: float32 result",
+    saves="other",
+)
 def prod(x, dtype):
     """The product of all elements; of integers and bools as int64."""
     return prod_dim(x, None, False, dtype)
@@ -190,13 +195,13 @@ def _extreme(name, x, kind, dims, keepdim):
     return flat.reduce(x, kind, dims, keepdim)
 
 
-@op("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", samples=dims_samples)
+@op("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", samples=dims_samples, saves="other")
 def amax(x, dims, keepdim):
     """The largest element over dimensions; NaN if there is one. All that reach it share its gradient."""
     return _extreme("amax", x, "max", dims, keepdim)
 
 
-@op("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", samples=dims_samples)
+@op("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", samples=dims_samples, saves="other")
 def amin(x, dims, keepdim):
     """The smallest element over dimensions; NaN if there is one. All that reach it share its gradient."""
     return _extreme("amin", x, "min", dims, keepdim)
@@ -250,6 +255,7 @@ def min_other(x, y):
         S(T(), dim=0),
         S(T(), keepdim=True),
     ],
+    saves="other",
 )
 def aminmax(x, dim, keepdim):
     """The smallest and the largest element, of all or along dim; NaN if there is one."""

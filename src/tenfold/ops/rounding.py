@@ -111,6 +111,7 @@ def sgn(x):
     "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
     promote=to_float,
     inplace=True,
+    saves="other",
 )
 def copysign(x, y):
     """|self| with the sign of other"""
@@ -180,7 +181,7 @@ def frexp(x):
     return flat.where(plain, x, mantissa), flat.convert(exponent, dtypes.int32)
 
 
-@op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, forms="function_")
+@op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, forms="function_", saves="other")
 def ldexp(x, exponent):
     """self * 2 ** other"""
     (exponent,) = to_float(["self"], [exponent])

@@ -299,6 +299,7 @@ def _cholesky_solved(b, factor, upper):
         S(T(0, 0, dtype="float32")),
     ],
     autocast="cpu: float32",
+    saves="other",
 )
 def cholesky_inverse(factor, upper):
     """The inverse of A, given its Cholesky factor."""

@@ -48,6 +48,7 @@ _unary(
     "erfinv",
     autocast="cuda: float32",
     meaning="The x of erf(x) = self, which is from -1 to 1",
+    saves="other",
 )
 
 

@@ -131,6 +131,9 @@ class Facts:
     # What PyTorch calls the node of its gradient, where it is not named after the op: "MulBackward0", or a
     # function of the ranks of its tensors.
     grad_fn: str | Callable[[list[int]], str] = ""
+    # What PyTorch's gradient saves, if not the inputs and results that ours needs: "inputs", of which it
+    # computes the rest again; or "other" values. It matters where `.data` replaced them since.
+    saves: str = ""
     saves_views: tuple[int, ...] = ()  # the inputs of which PyTorch's gradient saves a view, by their places
 
     # Views (see `views.py`).

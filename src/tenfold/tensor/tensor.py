@@ -79,9 +79,8 @@ class Tensor(Protocols):
     def _refresh(self, alias: views.Alias) -> None:
         """Read the view from its storage, which was written since, by replaying its ops."""
         version = alias.storage.version  # before reading: another thread may write meanwhile
-        if alias.base.hidden:
-            replaced.note_rebinding(self._value, self)
-        self._value = self._marked(views.read(alias, alias.storage.value.made_at))
+        replaced.note_reading(self._value, self, alias.base.counter)
+        self._value = self._placed(self._marked(views.read(alias, alias.storage.value.made_at)), alias)
         alias.version = version
 
     def look_again(self) -> None:
@@ -155,7 +154,9 @@ class Tensor(Protocols):
         else:
             evaluate.written(root, before if alias is None else alias.storage.value)
         if alias is not None:
+            replaced.note_own_write(before, result)
             views.write(alias, value, where, uniform)
+            value = self._placed(value, alias)
         else:
             self._writes += 1
         self._value = value
@@ -168,8 +169,12 @@ class Tensor(Protocols):
                 "a compiled function cannot give another shape or memory to a tensor from outside",
                 help="return the new tensor instead",
             ).located("compile", capture())
+        held = self._alias
         self._value = self._marked(value)
-        self._alias = None if alias is None else alias.taken_by(self._alias, self._leaf)
+        self._alias = None
+        if alias is not None:
+            self._alias = alias.taken_by(held, self._leaf)
+            self._value = self._placed(self._value, self._alias)
 
     def replace(self, value: Value) -> None:
         """Replace the value without regard to views: for state that a compiled function updates."""
@@ -221,8 +226,10 @@ class Tensor(Protocols):
     @property
     def data(self) -> Tensor:
         """The same memory without history; assigning to it makes this tensor look at another's."""
-        memory = self.detach() if self.requires_grad else Tensor(self.current(), self.share().copy())
-        memory.share().base.hidden = True
+        memory = self.detach()
+        alias = memory.share()
+        alias.base.hidden, alias.base.counter = True, replaced.Counter()
+        memory._value = memory._placed(memory._value, alias)
         return memory
 
     @data.setter
@@ -238,13 +245,14 @@ class Tensor(Protocols):
             ).located("data", capture())
         before, other = self.current(), other.data
         self.become(other.current(), other.share())
-        replaced.note_rebinding(before, self)
+        replaced.note_rebinding(before, self, self.share().base.counter)
         if self._leaf is None and before.origin is not None and before.type is self._value.type:
             # A tensor that was computed keeps its history: gradients pass by what is assigned.
             self._value = graph.fresh(self._value, capture())
             self._value.origin = before.origin.beside()
             alias = self.share()
             alias.base.value, alias.base.version = self._value, alias.storage.version
+            self._placed(self._value, alias)
 
     # Gradients: what `autograd.py` computes is kept here
 
@@ -292,6 +300,16 @@ class Tensor(Protocols):
         if self._leaf is not None and value.origin is not self._leaf:
             value = graph.fresh(value, capture())
             value.origin = self._leaf
+        return value
+
+    def _placed(self, value: Value, alias: views.Alias) -> Value:
+        """The value as this tensor's alone, if its memory is written by others without telling it."""
+        if not alias.base.hidden:
+            return value
+        if value is alias.storage.value:
+            value = graph.fresh(value, capture())
+            value.origin = alias.storage.value.origin
+        replaced.note_place(value, views.Reader(alias), alias.base.counter)
         return value
 
     def check_write(self, value: Value, where: Any) -> None:

@@ -92,15 +92,17 @@ class Base:
     """The base of views, as autograd sees it. `leaf` is its origin if it collects gradients. A base that is
     `apart` (a detached tensor, say) shares memory with tensors that gradients flow to, without being one of
     them: `depth` steps lead to it from the storage. A write to it is its own `value` for autograd, and a
-    constant for the memory. Writes to one that is `hidden` (a tensor's `.data`) are not told to autograd."""
+    constant for the memory. One that is `hidden` (a tensor's `.data`, or a tensor that was given it) has a
+    `counter` of its own: writes to it are not told to others in its memory, nor theirs to it."""
 
-    __slots__ = ("_made_in", "apart", "depth", "hidden", "leaf", "owner", "value", "version")
+    __slots__ = ("_made_in", "apart", "counter", "depth", "hidden", "leaf", "owner", "value", "version")
 
     def __init__(self, leaf: Origin | None = None, apart: bool = False, depth: int = 0):
         self.leaf = leaf
         self.apart = apart
         self.depth = depth
         self.hidden = False
+        self.counter = replaced.Counter()
         self.value: Value | None = None
         self.version = 0  # of the storage, when it held that value
         self.owner: Callable[[], Any] | None = None  # the tensor, as a weak reference
@@ -151,12 +153,14 @@ class Alias:
 
     def own_base(self, leaf: Origin | None = None) -> Base:
         """The base for a detached tensor at this place."""
-        return Base(leaf, True, len(self.steps))
+        base = Base(leaf, True, len(self.steps))
+        base.hidden, base.counter = self.base.hidden, self.base.counter
+        return base
 
     def taken_by(self, before: Alias | None, leaf: Origin | None) -> Alias:
         """The same alias for a tensor that aliased other memory before, and keeps its role in autograd."""
         alias = self.copy(self.own_base(leaf))
-        alias.base.hidden = self.base.hidden
+        alias.base.counter = replaced.Counter() if before is None else before.base.counter
         alias.version = self.version
         if before is not None:
             depth = before.base.depth
@@ -179,6 +183,23 @@ class Alias:
     def is_foreign(self, origin: Origin) -> bool:
         """Whether a value of the storage is known to gradients as another tensor's, which wrote it."""
         return origin.of is not self.base.leaf and (self.base.apart or origin.node is None)
+
+
+class Reader(Holder):
+    """Reads what lies at a place in memory."""
+
+    __slots__ = ("_alias",)
+
+    def __init__(self, alias: Alias):
+        self._alias = alias
+
+    @property
+    def version(self) -> int:
+        """How often the memory was written."""
+        return self._alias.storage.version
+
+    def current(self) -> Value:
+        return read(self._alias, self._alias.storage.value.made_at)
 
 
 def whole(value: Value, leaf: Origin | None = None, version: int = 0) -> Alias:
@@ -376,6 +397,7 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
                 help="write to a copy, made with .detach().clone()",
             ).located("in-place", where)
         context.level.same(storage.value, new)  # and so do tangents
+    base.counter.writes += 1
     if base.hidden:
         replaced.note_write(storage.value, storage)
     elif base.apart and storage.value.origin is not None:

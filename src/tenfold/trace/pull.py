@@ -7,10 +7,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold import flat
+from tenfold.flat.data_ops import (
+    BroadcastInDim,
+    Concatenate,
+    DynamicSlice,
+    Pad,
+    Reshape,
+    Reverse,
+    Slice,
+    Transpose,
+)
+from tenfold.flat.elementwise import Convert
 from tenfold.flat.ir import in_order, replay
 from tenfold.ops.callee import Callee, Program, programs
 from tenfold.trace.gradient import backward_of
 from tenfold.trace.graph import Node, Value, call_program
+
+MOVES = (BroadcastInDim, Concatenate, Convert, DynamicSlice, Pad, Reshape, Reverse, Slice, Transpose)
 
 
 def wanted_of(node: Node) -> tuple[bool, ...]:
@@ -31,6 +44,24 @@ def saved_of(node: Node) -> tuple[list[int], list[int]]:
         [i for i, param in enumerate(params) if param in needed],
         [i for i, result in enumerate(results) if result in saves and result not in params],
     )
+
+
+def derived_of(node: Node) -> set[int]:
+    """The inputs, by place, of which the gradient needs more than they hold: what the op computes of them on
+    the way to its results. Data that is only moved, or converted, is what they hold."""
+    callee = node.callee
+    fragment, results = callee.fragment, set(callee.fragment.results)
+    saves = backward_of(callee, (True,) * len(callee.result_types), wanted_of(node)).saves
+    held = {param: {i} for i, param in enumerate(fragment.params)}  # what moved inputs hold
+    computed: dict[flat.Value, set[int]] = {}
+    for op in fragment.ops:
+        sources = set[int]()
+        for operand in op.operands:
+            sources |= held.get(operand, set()) | computed.get(operand, set())
+        moved = isinstance(op, MOVES) and not any(operand in computed for operand in op.operands)
+        into = held if moved else computed
+        into.update({value: sources for value in op.results if value not in results})
+    return set[int]().union(*[computed[save] for save in saves if save in computed])
 
 
 def pull(
@@ -57,9 +88,12 @@ def _program(
     fragment, backward = callee.fragment, backward_of(callee, present, wanted)
     inputs = [flat.Value(param.type) for param in fragment.params]
     values = dict(zip(fragment.params, inputs, strict=True))
-    replay(fragment.ops, values, None, True)
     kept = [flat.Value(fragment.results[i].type) for i in saved]
-    values.update(zip([fragment.results[i] for i in saved], kept, strict=True))
+    given = dict(zip([fragment.results[i] for i in saved], kept, strict=True))
+    for op in fragment.ops:
+        replay([op], values, None, True)
+        values.update({result: given[result] for result in op.results if result in given})
+    values.update(given)
     starts = []
     for param in backward.cotangents:
         if param is not None:

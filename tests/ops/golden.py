@@ -51,6 +51,10 @@ WIDER: dict[str, tuple[dict[str, tuple[float, float]], str]] = {
     "special_hermite_polynomial_h": _RECURRENCE,
 }
 
+# Rows for which PyTorch's results in float32 count as well: it adds the products of a transposed convolution
+# in bfloat16 on processors that have no instructions for bfloat16, and in float32 on others.
+SUMMED_IN_HALF = {"_convolution", "convolution", *(f"conv_transpose{n}d" for n in (1, 2, 3))}
+
 # Functions whose results PyTorch leaves as the memory was.
 UNINITIALISED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 
@@ -107,11 +111,27 @@ class Call:
         args, kwargs = self.arguments(as_torch)
         return quietly(call, *args, **kwargs)
 
+    def widened(self) -> list[Any]:
+        """PyTorch's results in a half type, computed in float32 from the same elements and rounded once."""
+        args, kwargs = self.arguments(lambda argument, value: _wide(as_torch(argument, value)))
+        narrow = getattr(torch, self.dtype.name)
+        return [
+            each.to(narrow) if isinstance(each, torch.Tensor) and each.dtype == torch.float32 else each
+            for each in flattened(quietly(overload(self.row), *args, **kwargs))
+        ]
+
     def arguments(self, converted: Callable[[Argument, Any], Any]) -> tuple[list[Any], dict[str, Any]]:
         return [converted(a, v) for a, v in self.positional], {a.name: converted(a, v) for a, v in self.named}
 
     def __str__(self) -> str:
         return f"{self.dtype.short} {self.sample}"
+
+
+def _wide(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_wide(each) for each in value]
+    half = isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16)
+    return value.float() if half else value
 
 
 def overload(row: Row) -> Any:
@@ -195,6 +215,14 @@ def difference(row: Row, ours: Any, theirs: Any, values: bool = True, slack: flo
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
     values = f"{found[place]!r}, PyTorch {golden[place]!r}"
     return f"{int(wrong.sum())} of {wrong.size} differ, at {list(place)} {values}"
+
+
+def call_difference(call: Call, place: int, ours: Any, theirs: Any, values: bool) -> str | None:
+    """The same for a result of a call, the one at that place."""
+    found = difference(call.row, ours, theirs, values)
+    if found and values and call.dtype.name == "bfloat16" and call.row.name in SUMMED_IN_HALF:
+        return difference(call.row, ours, call.widened()[place])
+    return found
 
 
 def tolerance(row: Row, dtype: DType) -> tuple[float, float]:

@@ -59,14 +59,15 @@ def test_row_agrees_with_pytorch(row: Row, record_property: Any) -> None:
         if len(ours) != len(theirs):
             wrong.append(f"{call}: gave {len(ours)} results, PyTorch {len(theirs)}")
             continue
-        for mine, reference in zip(ours, theirs, strict=True):
+        for place, (mine, reference) in enumerate(zip(ours, theirs, strict=True)):
             if id(mine) in on_tier_0:
                 # Of random numbers, that they are XLA's is what can be said.
                 expected = golden.to_torch(np.array(mine.numpy())) if row.random else reference
-                found = golden.difference(row, on_tier_0[id(mine)], expected, values=not row.differs)
+                compared = not row.differs
+                found = golden.call_difference(call, place, on_tier_0[id(mine)], expected, compared)
                 if found:
                     wrong.append(f"{call}: tier 0 {found}")
-            found = golden.difference(row, mine, reference, values=not (row.random or row.differs))
+            found = golden.call_difference(call, place, mine, reference, not (row.random or row.differs))
             if found is None and row.random:
                 found = out_of_range(call, mine, reference)
             if found:

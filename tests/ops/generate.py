@@ -6,6 +6,7 @@ along the row's schema; `array` draws the elements, the same ones each time for 
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -293,7 +294,12 @@ def matrices(tensor: Matrices, dtype: DType, rng: np.random.Generator) -> np.nda
     if dtype.kind == "bool":
         return elements
     wide = np.result_type(elements, np.float64) if dtype.itemsize < 4 else elements.dtype
-    found = elements.astype(wide) + 3 * np.eye(*tensor.shape[-2:], dtype=wide)
+    if tensor.rows is not None:
+        rows, columns = math.prod(tensor.shape[: tensor.rows]), math.prod(tensor.shape[tensor.rows :])
+        outweighing = 3 * np.eye(rows, columns, dtype=wide).reshape(tensor.shape)
+    else:
+        outweighing = 3 * np.eye(*tensor.shape[-2:], dtype=wide)
+    found = elements.astype(wide) + outweighing
     if tensor.positive:
         found = found @ found.conj().swapaxes(-1, -2)
     return found.astype(dtype.numpy)

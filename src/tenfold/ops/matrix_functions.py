@@ -261,7 +261,11 @@ def linalg_matrix_exp(x):
 @op(
     "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
     method=False,
-    samples=lambda: [S(T(2, 3, 6)), S(T(6, 3, 2), 1), S(T(2, 2, 4))],
+    samples=lambda: [
+        S(Matrices(2, 3, 6, rows=2)),
+        S(Matrices(6, 3, 2, rows=1), 1),
+        S(Matrices(2, 2, 4, rows=2)),
+    ],
     autocast="cpu: float32",
 )
 def linalg_tensorinv(x, ind):
@@ -277,10 +281,16 @@ def linalg_tensorinv(x, ind):
     return flat.reshape(linalg_inv(flat.reshape(x, (rows, columns))), (*x.shape[ind:], *x.shape[:ind]))
 
 
+def _solvable():
+    """Tensors that are matrices far from singular ones, by their first one or two dimensions."""
+    tall, wide = Matrices(2, 3, 6, rows=2), Matrices(6, 2, 3, rows=1)
+    return [S(tall, T(2, 3)), S(wide, T(6)), S(wide, T(2, 3), (0,))]
+
+
 @op(
     "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
     method=False,
-    samples=lambda: [S(T(2, 3, 6), T(2, 3)), S(T(6, 2, 3), T(6)), S(T(6, 2, 3), T(2, 3), (0,))],
+    samples=_solvable,
     autocast="cpu: float32",
 )
 def linalg_tensorsolve(a, b, dims):

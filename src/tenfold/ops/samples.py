@@ -23,13 +23,15 @@ class T:
 
 
 class Matrices(T):
-    """Matrices that are not near singular ones; `positive`: Hermitian and positive-definite."""
+    """Matrices that are not near singular ones; `positive`: Hermitian and positive-definite. With `rows`, one
+    matrix, of which so many dimensions together are the rows."""
 
-    __slots__ = ("positive",)
+    __slots__ = ("positive", "rows")
 
-    def __init__(self, *shape: int, positive: bool = False):
+    def __init__(self, *shape: int, positive: bool = False, rows: int | None = None):
         super().__init__(*shape)
         self.positive = positive
+        self.rows = rows
 
     def __repr__(self) -> str:
         return f"Matrices{self.shape}"

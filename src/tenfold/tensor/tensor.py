@@ -80,7 +80,7 @@ class Tensor(Protocols):
         """Read the view from its storage, which was written since, by replaying its ops."""
         version = alias.storage.version  # before reading: another thread may write meanwhile
         replaced.note_reading(self._value, self, alias.base.counter)
-        self._value = self._placed(self._marked(views.read(alias, alias.storage.value.made_at)), alias)
+        self._value = self._lying_in(self._marked(views.read(alias, alias.storage.value.made_at)), alias)
         alias.version = version
 
     def look_again(self) -> None:
@@ -156,7 +156,7 @@ class Tensor(Protocols):
         if alias is not None:
             replaced.note_own_write(before, result)
             views.write(alias, value, where, uniform)
-            value = self._placed(value, alias)
+            value = self._lying_in(value, alias)
         else:
             self._writes += 1
         self._value = value
@@ -174,7 +174,7 @@ class Tensor(Protocols):
         self._alias = None
         if alias is not None:
             self._alias = alias.taken_by(held, self._leaf)
-            self._value = self._placed(self._value, self._alias)
+            self._value = self._lying_in(self._value, self._alias)
 
     def replace(self, value: Value) -> None:
         """Replace the value without regard to views: for state that a compiled function updates."""
@@ -229,7 +229,7 @@ class Tensor(Protocols):
         memory = self.detach()
         alias = memory.share()
         alias.base.hidden, alias.base.counter = True, replaced.Counter()
-        memory._value = memory._placed(memory._value, alias)
+        memory._value = memory._lying_in(memory._value, alias)
         return memory
 
     @data.setter
@@ -252,7 +252,7 @@ class Tensor(Protocols):
             self._value.origin = before.origin.beside()
             alias = self.share()
             alias.base.value, alias.base.version = self._value, alias.storage.version
-            self._placed(self._value, alias)
+            self._lying_in(self._value, alias)
 
     # Gradients: what `autograd.py` computes is kept here
 
@@ -302,7 +302,7 @@ class Tensor(Protocols):
             value.origin = self._leaf
         return value
 
-    def _placed(self, value: Value, alias: views.Alias) -> Value:
+    def _lying_in(self, value: Value, alias: views.Alias) -> Value:
         """The value as this tensor's alone, if its memory is written by others without telling it."""
         if not alias.base.hidden:
             return value

@@ -25,7 +25,8 @@ class Axis(NamedTuple):
 
 
 class Mesh(NamedTuple):
-    """Devices of one platform, by their ids in row-major order, along named axes."""
+    """Devices of one platform along named axes: in row-major order, the place of each among the devices of all
+    processes, which is its process's rank where each process has one."""
 
     platform: str
     axes: tuple[tuple[str, int], ...]

@@ -32,12 +32,12 @@ class DeviceMesh:
         _names: tuple[str, ...] = (),
     ):
         if _root is None:
-            ids = np.asarray(mesh._host() if isinstance(mesh, Tensor) else mesh)
-            _names = _checked_names(mesh_dim_names, ids.ndim)
-            if len(set(ids.ravel().tolist())) < ids.size:
-                raise ArgumentError(f"a device is in the mesh twice: {ids.tolist()}")
-            axes = tuple(zip(_names, ids.shape, strict=True))
-            _root = Mesh(device_type, axes, tuple(ids.ravel().tolist()), _are_own(device_type, ids))
+            places = np.asarray(mesh._host() if isinstance(mesh, Tensor) else mesh)
+            _names = _checked_names(mesh_dim_names, places.ndim)
+            if len(set(places.ravel().tolist())) < places.size:
+                raise ArgumentError(f"a device is in the mesh twice: {places.tolist()}")
+            axes = tuple(zip(_names, places.shape, strict=True))
+            _root = Mesh(device_type, axes, tuple(places.ravel().tolist()), _are_own(device_type, places))
         self.device_type = device_type
         self.root = _root
         self._names = _names
@@ -73,8 +73,9 @@ class DeviceMesh:
 
     @property
     def mesh(self) -> Tensor:
-        """The ids of the devices; of some dimensions of a mesh, those that this process is among."""
-        ids = np.array(self.root.devices, np.int64).reshape([size for _, size in self.root.axes])
+        """The places of the devices among those of all processes; of some dimensions of a mesh, those that
+        this process is among."""
+        places = np.array(self.root.devices, np.int64).reshape([size for _, size in self.root.axes])
         here = self._position()
         index = tuple(
             [
@@ -82,7 +83,7 @@ class DeviceMesh:
                 for name, _ in self.root.axes
             ]
         )
-        return leaf(np.ascontiguousarray(ids[index]), Device("cpu"))
+        return leaf(np.ascontiguousarray(places[index]), Device("cpu"))
 
     def size(self, mesh_dim: int | None = None) -> int:
         return math.prod(self.shape) if mesh_dim is None else self.shape[mesh_dim]
@@ -117,7 +118,11 @@ class DeviceMesh:
         return self.get_coordinate()[place]
 
     def get_rank(self) -> int:
-        return self.root.devices[self._position()]
+        """The rank of this process among all."""
+        from tenfold.engines import xla
+
+        rank: int = xla.client(self.device_type).client.process_index()
+        return rank
 
     def _position(self) -> int:
         from tenfold.engines import sharded
@@ -153,23 +158,24 @@ def init_device_mesh(
         action()
     if device_type not in ("cpu", "cuda"):
         raise DeviceError(f"there is no mesh of {device_type!r} devices", help='use "cpu" or "cuda"')
-    ids = [device.id for device in xla.client(device_type).client.devices()]
+    present = len(xla.client(device_type).client.devices())
     count = math.prod(shape)
-    if count > len(ids):
+    if count > present:
         name = "TENFOLD_CPU_DEVICES" if device_type == "cpu" else "CUDA_VISIBLE_DEVICES"
         raise DeviceError(
-            f"a mesh of shape {list(shape)} takes {count} {device_type} devices; there are {len(ids)}",
+            f"a mesh of shape {list(shape)} takes {count} {device_type} devices; there are {present}",
             help=f"set {name} before the program starts, or start more processes with `tenfold launch`",
         )
-    devices = np.array(ids[:count], np.int64).reshape(shape)
-    return DeviceMesh(device_type, devices, mesh_dim_names=mesh_dim_names)
+    return DeviceMesh(device_type, np.arange(count).reshape(shape), mesh_dim_names=mesh_dim_names)
 
 
-def _are_own(device_type: str, ids: np.ndarray) -> bool:
+def _are_own(device_type: str, places: np.ndarray) -> bool:
     from tenfold.engines import xla
 
-    own = {device.id for device in xla.client(device_type).devices}
-    return all(each in own for each in ids.ravel().tolist())
+    client = xla.client(device_type).client
+    here, devices = client.process_index(), client.devices()
+    own = {place for place, device in enumerate(devices) if device.process_index == here}
+    return own.issuperset(places.ravel().tolist())
 
 
 def _checked_names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:

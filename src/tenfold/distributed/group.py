@@ -44,8 +44,8 @@ class ProcessGroup:
 
         if platform not in self._meshes:
             first: dict[int, int] = {}
-            for device in xla.client(platform).client.devices():
-                first.setdefault(device.process_index, device.id)
+            for place, device in enumerate(xla.client(platform).client.devices()):
+                first.setdefault(device.process_index, place)
             devices = [first[rank] for rank in self.ranks]
             self._meshes[platform] = DeviceMesh(platform, devices, mesh_dim_names=("world",))
         return self._meshes[platform]

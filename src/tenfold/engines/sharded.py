@@ -29,14 +29,14 @@ from tenfold.trace.collect import Trace
 @functools.lru_cache(64)
 def devices_of(mesh: Mesh) -> tuple[Any, ...]:
     """XLA's devices of a mesh, in order; those of other processes are among them."""
-    known = {device.id: device for device in xla.client(mesh.platform).client.devices()}
-    missing = [device for device in mesh.devices if device not in known]
+    known = xla.client(mesh.platform).client.devices()
+    missing = [place for place in mesh.devices if not 0 <= place < len(known)]
     if missing:
         raise DeviceError(
             f"there is no {mesh.platform} device {missing[0]}: there are {len(known)}",
             help="TENFOLD_CPU_DEVICES=8 gives a process eight CPU devices; see also `tenfold launch`",
         )
-    return tuple([known[device] for device in mesh.devices])
+    return tuple([known[place] for place in mesh.devices])
 
 
 @functools.lru_cache(64)
@@ -316,7 +316,8 @@ def _options(module: stablehlo.Module, mesh: Mesh) -> Any:
     build.use_spmd_partitioning = build.use_shardy_partitioner = True
     build.num_partitions = mesh.size
     build.allow_spmd_sharding_propagation_to_output = [True]
-    assignment = xc.DeviceAssignment.create(np.array([mesh.devices], np.int32))
+    ids = [device.id for device in devices_of(mesh)]
+    assignment = xc.DeviceAssignment.create(np.array([ids], np.int32))
     options.device_assignment = build.device_assignment = assignment
     options.env_option_overrides = [*xla.overrides(mesh.platform, module), *PATIENCE.get(mesh.platform, ())]
     return options

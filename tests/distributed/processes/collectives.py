@@ -136,6 +136,11 @@ assert x.item() == 1.0
 
 mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "model"))
 assert mesh.get_coordinate() == [rank, 0] and mesh.get_local_rank("data") == rank
+assert mesh.get_rank() == rank and mesh.mesh.tolist() == [[0, 1], [2, 3]]
+named = dist.device_mesh.DeviceMesh("cpu", tn.tensor([2, 0]))  # devices by their places among those of all
+assert named.get_coordinate() == [1 - rank] and named.mesh.tolist() == [2, 0]
+parts = distribute_tensor(tn.arange(4.0), named, [Shard(0)])
+assert parts.to_local().tolist() == [2.0 - 2 * rank, 3.0 - 2 * rank] and parts.sum().item() == 6.0
 assert [each.ranks for each in mesh.get_all_groups()] == [[0, 1], [rank]]
 assert mesh["data"].get_group().ranks == mesh.get_group("data").ranks == [0, 1]
 whole = tn.arange(8.0).reshape(4, 2)

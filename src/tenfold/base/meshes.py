@@ -25,8 +25,8 @@ class Axis(NamedTuple):
 
 
 class Mesh(NamedTuple):
-    """Devices of one platform along named axes: in row-major order, the place of each among the devices of all
-    processes, which is its process's rank where each process has one."""
+    """Devices of one platform along named axes: in row-major order, the place of each among the devices of
+    all processes. Where each process has one, that is its rank."""
 
     platform: str
     axes: tuple[tuple[str, int], ...]

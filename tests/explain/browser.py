@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 ERRORS = ("SEVERE", "WARNING")
+# The lines that are lit, by pane.
+LIT = """Object.fromEntries([...page.panes.panes].map(([key, { list }]) =>
+    [key, list ? [...list.lit].sort((a, b) => a - b) : []]))"""
 
 
 class Browser:

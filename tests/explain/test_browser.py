@@ -1,6 +1,5 @@
-"""The page in a real browser: what lights up, pinning, search, the graph, keys, dark mode, phones."""
+"""The page in a real browser: what lights up, pinning, search, keys, dark mode, phones."""
 
-import random
 import threading
 import time
 from pathlib import Path
@@ -15,63 +14,20 @@ from tenfold.distributed import init_device_mesh
 from tenfold.distributed.tensor import Shard, distribute_tensor
 from tenfold.explain import runs
 from tenfold.explain.explanation import drafted
-from tenfold.explain.html import page, programs_of
+from tenfold.explain.html import page
 from tenfold.purple.explained import explain_purple
 from tenfold.runtime.calls import record_call
 from tenfold.trace.collect import collect
 from tests.explain import programs
-from tests.explain.browser import Browser
+from tests.explain.browser import LIT
 
 FIVE = (programs.product, programs.loop, programs.train_adam, programs.convolve, programs.repeat)
-
-
-@pytest.fixture(scope="module")
-def shared():
-    browser = Browser()
-    yield browser
-    browser.driver.quit()
-
-
-@pytest.fixture
-def browser(shared):
-    shared.size()
-    shared.colours("light")
-    yield shared
-    assert shared.complaints == []
-
-
-@pytest.fixture(scope="module")
-def explained(tmp_path_factory):
-    """Explanations of programs, and their pages, each made once."""
-    made = {}
-
-    def explain(function):
-        if function not in made:
-            explanation = tn.explain(function, programs.inputs_of(function))
-            path = tmp_path_factory.mktemp("page") / "page.html"
-            explanation.save(path)
-            made[function] = explanation, path
-        return made[function]
-
-    return explain
-
-
-LIT = """Object.fromEntries([...page.panes.panes].map(([key, { list }]) =>
-    [key, list ? [...list.lit].sort((a, b) => a - b) : []]))"""
 LIT_IN_SIGHT = """((wanted) => {
     const scroller = page.panes.panes.get(wanted).list.scroller, box = scroller.getBoundingClientRect();
     return [...scroller.querySelectorAll('.row.lit')].some((row) => {
         const { top, bottom } = row.getBoundingClientRect();
         return top >= box.top - 1 && bottom <= box.bottom + 1;
     });
-})(arguments[0])"""
-CLOSE_ALL = (
-    "[...document.querySelectorAll('#graph .bar button')].find(b => b.textContent === 'Close all').click()"
-)
-SHOW_FLAT = """((wanted) => {
-    const choice = document.getElementById('graph-stage');
-    choice.value = 'flat';
-    choice.dispatchEvent(new Event('change'));
 })(arguments[0])"""
 SCROLL = """((wanted) => {
     const scroller = page.panes.panes.get('flat').list.scroller;
@@ -162,53 +118,6 @@ def test_everything_works_by_keys(browser, explained):
     assert browser.run("!document.getElementById('graph').hidden")
     browser.press("?")
     assert browser.run("document.getElementById('keys').open")
-
-
-def test_the_graph_has_a_box_for_each_node_and_lights_with_the_panes(browser, explained):
-    explanation, path = explained(programs.attend)
-    browser.open(path)
-    browser.click("#tab-graph")
-    boxes = browser.run("document.querySelectorAll('#graph .node').length")
-    assert boxes == len(explanation.nodes)
-    browser.hover("#graph .node")
-    assert len(browser.run(LIT)["trace"]) == 1
-    assert browser.run("document.querySelectorAll('#graph .node.lit').length") == 1
-    browser.run(CLOSE_ALL)
-    closed = browser.run("document.querySelectorAll('#graph .node').length")
-    assert closed < boxes
-    browser.click("#graph .node.group")
-    assert browser.run("document.querySelectorAll('#graph .node').length") > closed
-    around = "page.graph.boxes.find(box => page.graph.around(box)).element"
-    browser.run(f"{around}.dispatchEvent(new MouseEvent('dblclick'))")
-    assert browser.run("document.querySelectorAll('#graph .node').length") == closed
-    before = browser.run("page.graph.view.k")
-    browser.run("page.graph.zoom(2)")
-    assert browser.run("page.graph.view.k") > before
-    browser.run(SHOW_FLAT)
-    assert f"for {len(explanation.ops)} ops" in browser.find("#graph .bar").text
-
-
-CROSSED = """page.graph.edges.filter(({ from, to, path }) => {
-    const length = path.getTotalLength();
-    return Array.from({ length: 60 }, (_, i) => path.getPointAtLength((length * i) / 60)).some(({ x, y }) =>
-        page.graph.boxes.some((box) => box !== from && box !== to
-            && Math.abs(x - box.x) < box.width / 2 && y > box.y && y < box.y + BOX.height));
-}).length"""
-
-
-def test_edges_of_the_graph_run_beside_the_boxes_that_they_pass(browser, tmp_path):
-    def residual(x):
-        for _ in range(3):
-            x = x + tn.cat([x.relu(), x.sin(), x.cos()], 0).tanh()[:2]
-        return x
-
-    trace = record_call(residual, (tn.ones(2),), {}, tn.Tensor).recording.trace
-    explanation = drafted(trace, trace.device, "residual", compiled=False)()
-    explanation.save(tmp_path / "page.html")
-    browser.open(tmp_path / "page.html")
-    browser.click("#tab-graph")
-    assert browser.run("page.graph.edges.length") > len(explanation.nodes)
-    assert browser.run(CROSSED) == 0
 
 
 def test_dark_mode_follows_the_system_and_the_button(browser, explained):
@@ -347,63 +256,6 @@ def test_the_page_of_a_training_step_opens_and_scrolls_quickly(browser, tmp_path
             browser.frame()
             frames.append(browser.computed() - before)
     assert max(frames) < 0.05
-
-
-def test_two_versions_are_compared_line_by_line(browser, tmp_path):
-    def before(x):
-        return (x * 2).sum()
-
-    def now(x):
-        return (x * 2 + 1).sum()
-
-    old, new = tn.explain(before, tn.ones(3)), tn.explain(now, tn.ones(3))
-    programs_before = programs_of(old.html())
-    (tmp_path / "page.html").write_text(
-        page("now", [new.to_dict()], before=programs_before), encoding="utf-8"
-    )
-    browser.open(tmp_path / "page.html")
-    assert browser.run("!document.getElementById('diff').hidden")
-    added = "[...document.querySelectorAll('.row.added')].map(row => row.textContent)"
-    browser.until("document.querySelectorAll('.row.added').length === 1")
-    (line,) = browser.run(added)
-    assert "aten.add" in line
-    assert browser.run("document.querySelectorAll('.row.removed').length") == 0
-
-
-def test_two_stages_stand_beside_each_other(browser, explained):
-    explanation, path = explained(programs.loop)
-    browser.open(path)
-    browser.press("c")
-    browser.until("document.querySelectorAll('#diff .row').length > 4")
-    beside = """[...page.diff.sides.children[0].querySelectorAll('.row')].map(row => [
-        row.textContent, document.getElementById(row.id.replace('left', 'right')).textContent])"""
-    rows = browser.run(beside)
-    assert sum("Op(" in right for _, right in rows) == len(explanation.ops)
-    assert not [right for left, right in rows if "p0: f32" in left and "Op(" in right]
-    assert [right for left, right in rows if "aten.mul" in left and "MultiplyOp(" in right]
-
-
-def test_listings_are_compared_as_difflib_does(browser, explained):
-    browser.open(explained(programs.loop)[1])
-    chance = random.Random(0)
-    for _ in range(40):
-        a, b = ([chance.choice("abcd") for _ in range(chance.randrange(12))] for _ in range(2))
-        found = browser.run("matches(arguments[0], arguments[1])", a, b)
-        assert all(a[i] == b[j] for i, j in found)
-        assert found == sorted(found) and len({i for i, _ in found}) == len({j for _, j in found}) == len(
-            found
-        )
-        assert len(found) == longest(a, b)
-
-
-def longest(a, b):
-    """The length of the longest common subsequence."""
-    row = [0] * (len(b) + 1)
-    for each in a:
-        before = list(row)
-        for j, other in enumerate(b):
-            row[j + 1] = before[j] + 1 if each == other else max(before[j + 1], row[j])
-    return row[-1]
 
 
 def test_runs_are_tables_on_a_page_of_their_own(browser, tmp_path):

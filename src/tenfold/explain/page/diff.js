@@ -93,7 +93,35 @@ function aligned(program, left, right) {
     rows.push({ left: line, right: lit[0] ?? -1, look: "" });
     lit.slice(1).forEach((each) => rows.push({ left: -1, right: each, look: "" }));
   });
-  return rows;
+  return withOthers(rows, left, right, taken);
+}
+
+// Lines on the right that came from none on the left, after the line before them: beside one of the same kind.
+function withOthers(rows, left, right, taken) {
+  const after = new Map();  // rows to come after a line of the right side
+  const others = right.lines.map((_, line) => line).filter((line) => !taken.has(line));
+  for (const line of others) {
+    const first = taken.has(line - 1) || !line ? line - 1 : null;
+    if (first !== null) after.set(first, []);
+    [...after.values()].at(-1).push(line);
+  }
+  const done = [];
+  let waiting = [...(after.get(-1) ?? [])];
+  for (const row of rows) {
+    if (row.right < 0 && row.left >= 0 && !left.links[row.left].length && waiting.length) {
+      done.push({ ...row, right: waiting.shift() });
+      continue;
+    }
+    if (row.right >= 0 || left.links[row.left]?.length) flush();
+    done.push(row);
+    waiting.push(...(after.get(row.right) ?? []));
+  }
+  flush();
+  return done;
+
+  function flush() {
+    for (const line of waiting.splice(0)) done.push({ left: -1, right: line, look: "" });
+  }
 }
 
 // What a line says, whatever its values are called and wherever it was written.

@@ -1,9 +1,7 @@
 // The Trace or FlatIR as a graph in layers: groups by module path open and close, the rest is drag and wheel.
 
-const BOX = { height: 38, gapX: 18, gapY: 34 };
-const BESIDE = 14, FAR = 900;  // how near an edge passes boxes, and how far out of its way it goes for them
-const WIDEST = 14;  // boxes in a row
 const SHOWN = 60;  // boxes that are drawn before groups start out closed
+const FRAME = { side: 22, top: 15, bottom: 7 };  // around an open group; edges that pass its boxes run inside
 
 class GraphView {
   constructor(root, program, { onPoint, onLeave, onPin }) {
@@ -11,6 +9,7 @@ class GraphView {
     this.which = "trace";
     this.open = new Set();
     this.built = false;
+    this.metric = program.metrics[0];
   }
 
   // Drawn when it is first seen: laying out costs time.
@@ -35,7 +34,7 @@ class GraphView {
     this.words = document.createElement("span");
     bar.append(
       choice,
-      button("Fit", "Show all of it", () => this.fit()),
+      button("Fit", "Show all of it", () => this.fit(true)),
       button("+", "Zoom in", () => this.zoom(1.25)),
       button("−", "Zoom out", () => this.zoom(0.8)),
       button("Open all", "Open every group", () => { this.groups.forEach((_, path) => this.open.add(path)); this.draw(); }),
@@ -75,7 +74,7 @@ class GraphView {
       if (move) { this.view.x += move[0]; this.view.y += move[1]; this.place(); event.preventDefault(); }
       if (event.key === "+" || event.key === "=") this.zoom(1.25);
       if (event.key === "-") this.zoom(0.8);
-      if (event.key === "0") this.fit();
+      if (event.key === "0") this.fit(true);
     });
   }
 
@@ -87,7 +86,8 @@ class GraphView {
       const node = flat ? this.program.nodes[part.nodes[part.nodes.length - 1]] : part;
       const path = node?.module ? node.module.split(".") : [];
       if (flat && node) path.push(`${node.name} ${node.op}`);
-      return { id: i, label: part.op, sub: part.types[0] ?? "", inputs: part.inputs, path };
+      const ops = flat ? [i] : this.program.opsOf[i];
+      return { id: i, label: part.op, sub: part.types[0] ?? "", inputs: part.inputs, path, ops };
     });
     this.groups = new Map();
     for (const item of this.items) {
@@ -170,24 +170,79 @@ class GraphView {
       return edge.path;
     });
     this.edges = edges;
-    this.layer.replaceChildren(...paths, ...boxes.map((box) => this.box(box)));
-    this.words.textContent = `${count(boxes.length)} boxes for ${count(this.items.length)} ${this.which === "flat" ? "ops" : "nodes"}`;
+    const frames = this.frames().map((frame) => this.frame(frame));
+    this.layer.replaceChildren(...frames, ...paths, ...boxes.map((box) => this.box(box)));
+    this.words.textContent = `${count(boxes.length)} box${boxes.length === 1 ? "" : "es"} for ${count(this.items.length)} ${this.which === "flat" ? "ops" : "nodes"}`;
+    this.found = [];
     this.view ??= { x: 0, y: 0, k: 1 };
     this.place();
     this.show(this.selection);
+    this.bars(this.metric);
+  }
+
+  // Open groups whose boxes lie apart from all others, the outer ones first.
+  frames() {
+    const inside = (path, box) => `${this.items[box.items[0]].path.join(".")}.`.startsWith(`${path}.`);
+    const made = [];
+    const deepestFirst = [...this.open].sort((a, b) => b.split(".").length - a.split(".").length);
+    for (const path of deepestFirst) {
+      const own = this.boxes.filter((box) => (box.group ? box.path !== path : true) && inside(path, box));
+      if (own.length < 2 || own.length === this.boxes.length) continue;
+      const parts = [...own.map(reach), ...made.filter((frame) => frame.path.startsWith(`${path}.`))];
+      const frame = {
+        path,
+        left: Math.min(...parts.map((part) => part.left)) - FRAME.side,
+        right: Math.max(...parts.map((part) => part.right)) + FRAME.side,
+        top: Math.min(...parts.map((part) => part.top)) - FRAME.top,
+        bottom: Math.max(...parts.map((part) => part.bottom)) + FRAME.bottom,
+      };
+      const others = this.boxes.filter((box) => !own.includes(box)).map(reach);
+      others.push(...made.filter((each) => !each.path.startsWith(`${path}.`)));
+      if (!others.some((other) => overlap(frame, other))) made.push(frame);
+    }
+    return made.reverse();
+  }
+
+  frame({ path, left, right, top, bottom }) {
+    const made = svg("g", { class: "frame" });
+    const label = svg("text", { x: left + 8, y: top + 11, tabindex: "0", role: "button", "aria-label": `Close the group ${path}` });
+    label.textContent = `▾ ${path.split(".").slice(-2).join(".")}`;
+    const close = () => { if (!this.dragged) { this.open.delete(path); this.draw(); } };
+    label.addEventListener("click", close);
+    label.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); close(); }
+    });
+    made.append(svg("rect", { x: left, y: top, width: right - left, height: bottom - top }), label);
+    return made;
+  }
+
+  // What each box costs, as a share of the dearest.
+  bars(metric) {
+    this.metric = metric;
+    if (!this.built || !this.boxes || !metric) return;
+    const { of, text, title } = METRICS[metric];
+    const costs = this.boxes.map((box) =>
+      total(box.items.flatMap((item) => this.items[item].ops.map((op) => of(this.program.ops[op])))));
+    const most = costs.reduce((a, b) => Math.max(a, b), 0);
+    this.boxes.forEach((box, i) => {
+      const share = most ? costs[i] / most : 0;
+      box.bar.setAttribute("width", share > 10 * NEGLIGIBLE ? Math.max(2, share * (box.width - 12)) : 0);
+      box.tip.textContent = box.about + (costs[i] ? `\n${title}: ${text(costs[i])}` : "");
+    });
   }
 
   box(box) {
     const made = svg("g", { class: `node${box.group ? " group" : ""}`, transform: `translate(${box.x},${box.y})`, tabindex: "0", role: "button" });
-    made.setAttribute("aria-label", `${box.label}, ${box.sub}${box.group ? ", closed group: Enter opens it" : ""}, Backspace closes the group around it`);
+    const around = this.around(box);
+    made.setAttribute("aria-label", `${box.label}, ${box.sub}${box.group ? ", closed group: Enter opens it" : ""}${around ? ", Backspace closes the group around it" : ""}`);
     made.append(svg("rect", { x: -box.width / 2, y: 0, width: box.width, height: BOX.height }));
     const label = svg("text", { y: 16 }), sub = svg("text", { y: 30, class: "sub" });
     label.textContent = box.group ? `▸ ${box.short}` : box.short;
     sub.textContent = box.sub.slice(0, 28);
-    made.append(label, sub);
-    const tip = svg("title"), around = this.around(box);
-    tip.textContent = `${box.group ? box.path : box.label} ${box.sub}${around ? `\nin ${around}: double-click to close it` : ""}`;
-    made.append(tip);
+    box.bar = svg("rect", { class: "cost", x: 6 - box.width / 2, y: BOX.height - 5, width: 0, height: 3 });
+    box.tip = svg("title");
+    box.about = `${box.group ? box.path : box.label} ${box.sub}${around ? `\nin ${around}: double-click to close it` : ""}`;
+    made.append(label, sub, box.bar, box.tip);
     const close = () => { if (around) { this.open.delete(around); this.draw(); } };
     made.addEventListener("dblclick", close);
     const selection = () => this.which === "flat" ? this.program.fromOps(box.items) : this.program.fromNodes(box.items);
@@ -218,26 +273,36 @@ class GraphView {
   search(text) {
     if (!this.built) return;
     const wanted = text.toLowerCase();
-    let first = null;
+    this.found = [];
     for (const box of this.boxes) {
       const hit = Boolean(wanted) && box.items.some((item) => {
         const { label, sub, path } = this.items[item];
         return `${label} ${sub} ${path.join(".")}`.toLowerCase().includes(wanted);
       });
       box.element.classList.toggle("found", hit);
-      if (hit) first ??= box;
+      if (hit) this.found.push(box);
     }
-    if (first) this.centre(first);
+    this.found.sort((a, b) => a.y - b.y || a.x - b.x);
+    if (this.found.length) this.centre(this.found[0]);
+  }
+
+  // The next box that was found, beginning again after the last.
+  nextHit(forward) {
+    if (!this.found?.length) return;
+    const here = this.found.indexOf(this.centred), { length } = this.found;
+    this.centre(this.found[(here + (forward ? 1 : -1) + length) % length]);
   }
 
   centre(box) {
+    this.centred = box;
     const size = this.svg.getBoundingClientRect();
     this.view.x = size.width / 2 - box.x * this.view.k;
     this.view.y = size.height / 2 - box.y * this.view.k;
     this.place();
   }
 
-  fit() {
+  // All of it, or at first as much as can be read.
+  fit(all = false) {
     const size = this.svg.getBoundingClientRect();
     if (!this.boxes?.length || !size.width) return;
     const left = Math.min(...this.boxes.map((box) => box.x - box.width / 2));
@@ -245,7 +310,8 @@ class GraphView {
     const bottom = Math.max(...this.boxes.map((box) => box.y + BOX.height));
     const whole = Math.min(size.width / (right - left + 40), size.height / (bottom + 40));
     // Text that is too small to read is no use: a tall graph starts at its top.
-    const k = Math.min(1.2, Math.max(whole, Math.min(0.9, size.width / (right - left + 40)) || 0.1));
+    const readable = Math.min(0.9, size.width / (right - left + 40)) || 0.1;
+    const k = Math.min(1.2, all ? whole : Math.max(whole, readable));
     this.view = { k, x: size.width / 2 - ((left + right) / 2) * k, y: k > whole ? 16 : (size.height - bottom * k) / 2 };
     this.place();
   }
@@ -262,109 +328,5 @@ class GraphView {
 
   place() {
     this.layer.setAttribute("transform", `translate(${this.view.x},${this.view.y}) scale(${this.view.k})`);
-  }
-}
-
-// An edge that passes rows of boxes runs beside them, on the side that is nearer; where they are too wide for
-// that, behind them.
-function curve({ from, to }, rows) {
-  const y1 = from.y + BOX.height, y2 = to.y, bend = Math.max(14, Math.abs(y2 - y1) / 2.4);
-  const between = rows.filter((row) => row.y >= y1 && row.y < y2);
-  if (!between.length) return `M${from.x} ${y1}C${from.x} ${y1 + bend} ${to.x} ${y2 - bend} ${to.x} ${y2}`;
-  const left = Math.min(from.x, to.x, ...between.map((row) => row.left)) - BESIDE;
-  const right = Math.max(from.x, to.x, ...between.map((row) => row.right)) + BESIDE;
-  const way = (side) => Math.abs(from.x - side) + Math.abs(to.x - side);
-  const side = way(left) <= way(right) ? left : right;
-  if (way(side) > FAR) return `M${from.x} ${y1}C${from.x} ${y1 + bend} ${to.x} ${y2 - bend} ${to.x} ${y2}`;
-  const top = between[0].y, bottom = between.at(-1).y + BOX.height;
-  return `M${from.x} ${y1}C${from.x} ${top - 8} ${side} ${y1 + 8} ${side} ${top}`
-    + `V${bottom}C${side} ${y2 - 8} ${to.x} ${bottom + 8} ${to.x} ${y2}`;
-}
-
-// Layers by the longest way from an input, order within a layer by the neighbours' middle, then places. Returns
-// how far each row reaches.
-function layOut(boxes, edges) {
-  for (const box of boxes) Object.assign(box, { layer: 0, into: [], out: [], waiting: 0 });
-  for (const edge of edges) { edge.to.into.push(edge.from); edge.from.out.push(edge.to); edge.to.waiting += 1; }
-  const ready = boxes.filter((box) => !box.waiting);
-  let done = 0;
-  const reached = new Set(ready);
-  while (done < boxes.length) {
-    // A closed group may both feed and read another: the cycle is cut where it was met first.
-    if (ready.length <= done) {
-      const stuck = boxes.find((box) => !reached.has(box));
-      reached.add(stuck);
-      ready.push(stuck);
-    }
-    const box = ready[done];
-    done += 1;
-    for (const next of box.out) {
-      if (!reached.has(next)) next.layer = Math.max(next.layer, box.layer + 1);
-      next.waiting -= 1;
-      if (next.waiting <= 0 && !reached.has(next)) { reached.add(next); ready.push(next); }
-    }
-  }
-  // What only feeds later layers moves down to where it is used.
-  for (const box of [...ready].reverse()) {
-    const nearest = Math.min(...box.out.map((next) => next.layer).filter((layer) => layer > box.layer), Infinity);
-    if (!box.into.length && nearest !== Infinity) box.layer = nearest - 1;
-  }
-  const layers = [];
-  for (const box of ready) (layers[box.layer] ??= []).push(box);
-  for (const layer of layers) (layer ?? []).forEach((box, i) => { box.order = i; });
-  for (let sweep = 0; sweep < 8; sweep += 1) {
-    const down = sweep % 2 === 0;
-    for (const layer of down ? layers : [...layers].reverse()) {
-      if (!layer) continue;
-      for (const box of layer) {
-        const near = down ? box.into : box.out;
-        box.middle = near.length ? total(near.map((each) => each.order)) / near.length : box.order;
-      }
-      layer.sort((a, b) => a.middle - b.middle).forEach((box, i) => { box.order = i; });
-    }
-  }
-  let y = 0;
-  const rows = layers.filter(Boolean).flatMap(broken);
-  for (const layer of rows) {
-    let x = 0;
-    for (const box of layer) {
-      box.short = box.label.length > 26 ? `${box.label.slice(0, 25)}…` : box.label;
-      box.width = Math.max(76, 7.4 * Math.max(box.short.length + (box.group ? 2 : 0), Math.min(box.sub.length, 28) * 0.88) + 20);
-      box.x = x + box.width / 2;
-      x += box.width + BOX.gapX;
-    }
-    for (const box of layer) { box.x -= (x - BOX.gapX) / 2; box.y = y; }
-    y += BOX.height + BOX.gapY;
-  }
-  straighten(rows);
-  return rows.map((row) => ({
-    y: row[0].y,
-    left: Math.min(...row.map((box) => box.x - box.width / 2)),
-    right: Math.max(...row.map((box) => box.x + box.width / 2)),
-  }));
-}
-
-// A layer that is too wide to look at, in several rows.
-function broken(layer) {
-  const rows = Math.ceil(layer.length / WIDEST), size = Math.ceil(layer.length / rows);
-  return Array.from({ length: rows }, (_, i) => layer.slice(i * size, (i + 1) * size));
-}
-
-// Pull boxes towards those that they read, as far as their neighbours in the layer allow.
-function straighten(layers) {
-  for (let sweep = 0; sweep < 4; sweep += 1) {
-    for (const layer of layers) {
-      const wanted = layer.map((box) => {
-        const near = sweep % 2 ? box.out : box.into;
-        return near.length ? total(near.map((each) => each.x)) / near.length : box.x;
-      });
-      layer.forEach((box, i) => { box.x = wanted[i]; });
-      for (let i = 1; i < layer.length; i += 1) {
-        const least = layer[i - 1].x + (layer[i - 1].width + layer[i].width) / 2 + BOX.gapX;
-        if (layer[i].x < least) layer[i].x = least;
-      }
-      const drift = total(layer.map((box, i) => box.x - wanted[i])) / layer.length;
-      for (const box of layer) box.x -= drift;
-    }
   }
 }

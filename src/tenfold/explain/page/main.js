@@ -24,7 +24,10 @@ class Page {
     this.programs.forEach((program, i) => chooser.append(new Option(program.title, i)));
     chooser.hidden = this.programs.length < 2;
     chooser.addEventListener("change", () => this.choose(Number(chooser.value)));
-    at("metric").addEventListener("change", () => this.panes.bars(at("metric").value));
+    at("metric").addEventListener("change", () => {
+      this.panes.bars(at("metric").value);
+      this.graph.bars(at("metric").value);
+    });
     this.before = (data.before ?? []).map((raw) => new Program(raw));
     this.diff = new DiffView(at("diff"), this.programs, this.before);
     this.theme();
@@ -52,7 +55,8 @@ class Page {
       onPin: (selection) => { this.pinned = { selection }; this.light(selection, { pinned: true, scroll: true }); },
     });
     this.panes.bars(at("metric").value);
-    for (const id of ["metric", "tab-graph"]) at(id).closest("label, button").hidden = !this.program.ops.length;
+    at("tab-graph").hidden = !this.program.ops.length;
+    at("metric").closest("label").hidden = !this.program.ops.length || !at("diff").hidden;
     this.facts();
     this.light(null);
     // Begin where the program does: past the arguments, in the computation that runs first.
@@ -65,14 +69,14 @@ class Page {
   }
 
   facts() {
-    const { ops, traceNodes, memory, device, held, times } = this.program;
+    const { ops, traceNodes, memory, device, times } = this.program;
     const facts = [
       ["Trace nodes", count(traceNodes.length)],
       ["FlatIR ops", count(ops.length)],
       ["arithmetic", flopsText(total(ops.map((op) => op.flops)))],
       ["one run", times ? timeText(times.run) : ""],
       ["of it outside ops", times ? timeText(Math.max(0, times.run - total(times.ops))) : ""],
-      ["peak memory", memory ? bytesText(held || Math.max(...memory.live)) : "–"],
+      ["peak memory", memory ? bytesText(Math.max(...memory.live)) : "–"],
       ["device", device],
       ...this.program.facts,
     ].filter(([, value]) => value);
@@ -200,6 +204,7 @@ class Page {
         at(`tab-${each}`).tabIndex = shown ? 0 : -1;
       }
       at("chips").hidden = view !== "stages";
+      at("metric").closest("label").hidden = view === "diff" || !this.program.ops.length;
       if (view === "diff") this.diff.build();
       if (view === "graph") { this.graph.build(); this.graph.show(this.pinned?.selection ?? null); }
     };
@@ -225,7 +230,10 @@ class Page {
     };
     box.addEventListener("input", () => { clearTimeout(this.soon); this.soon = setTimeout(run, 60); });
     box.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") { event.preventDefault(); this.panes.nextHit(!event.shiftKey); }
+      if (event.key === "Enter") {
+        event.preventDefault();
+        (at("graph").hidden ? this.panes : this.graph).nextHit(!event.shiftKey);
+      }
       if (event.key === "Escape") { box.value = ""; run(); box.blur(); event.stopPropagation(); }
     });
   }

@@ -96,9 +96,11 @@ class MemoryPlot {
   }
 
   summary() {
-    const { live, holders, arguments: given } = this.program.memory;
+    const { live, holders, arguments: given } = this.program.memory, { held } = this.program;
     const most = `At most ${bytesText(this.most)} alive, at instruction ${count(live.indexOf(this.most) + 1)} of ${count(live.length)}`;
-    return `${most}; ${bytesText(given)} of it arguments${holders.length ? "; the largest others:" : "."}`;
+    // XLA places results over what they were computed from, and rounds buffers up.
+    const allocated = held && bytesText(held) !== bytesText(this.most) ? `; XLA allocates ${bytesText(held)}` : "";
+    return `${most}; ${bytesText(given)} of it arguments${allocated}${holders.length ? "; the largest others:" : "."}`;
   }
 
   show(selection, line) {

@@ -5,6 +5,7 @@ const FEW_GUARDS = 6;
 class RunsPage {
   constructor({ title, runs }) {
     at("title").textContent = title;
+    document.body.className = "runs-page";
     for (const each of document.querySelectorAll("nav, .tools .field, .search, #memory, #help")) each.remove();
     Page.prototype.theme.call(this);
     const again = runs.functions.filter((each) => each.recompiled).length;

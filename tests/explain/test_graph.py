@@ -1,0 +1,203 @@
+"""The graph and the comparison of listings, in a real browser."""
+
+import random
+
+import tenfold as tn
+from tenfold.explain.explanation import drafted
+from tenfold.explain.html import page, programs_of
+from tenfold.explain.modules import watching_modules
+from tenfold.runtime.calls import record_call
+from tests.explain import programs
+from tests.explain.browser import LIT
+
+CLOSE_ALL = (
+    "[...document.querySelectorAll('#graph .bar button')].find(b => b.textContent === 'Close all').click()"
+)
+OPEN_ALL = CLOSE_ALL.replace("Close", "Open")
+SHOW_FLAT = """((wanted) => {
+    const choice = document.getElementById('graph-stage');
+    choice.value = 'flat';
+    choice.dispatchEvent(new Event('change'));
+})(arguments[0])"""
+
+
+def test_the_graph_has_a_box_for_each_node_and_lights_with_the_panes(browser, explained):
+    explanation, path = explained(programs.attend)
+    browser.open(path)
+    browser.click("#tab-graph")
+    boxes = browser.run("document.querySelectorAll('#graph .node').length")
+    assert boxes == len(explanation.nodes)
+    browser.hover("#graph .node")
+    assert len(browser.run(LIT)["trace"]) == 1
+    assert browser.run("document.querySelectorAll('#graph .node.lit').length") == 1
+    browser.run(CLOSE_ALL)
+    closed = browser.run("document.querySelectorAll('#graph .node').length")
+    assert closed < boxes
+    browser.click("#graph .node.group")
+    assert browser.run("document.querySelectorAll('#graph .node').length") > closed
+    around = "page.graph.boxes.find(box => page.graph.around(box)).element"
+    browser.run(f"{around}.dispatchEvent(new MouseEvent('dblclick'))")
+    assert browser.run("document.querySelectorAll('#graph .node').length") == closed
+    before = browser.run("page.graph.view.k")
+    browser.run("page.graph.zoom(2)")
+    assert browser.run("page.graph.view.k") > before
+    browser.run(SHOW_FLAT)
+    assert f"for {len(explanation.ops)} ops" in browser.find("#graph .bar").text
+
+
+CROSSED = """page.graph.edges.filter(({ from, to, path }) => {
+    const length = path.getTotalLength();
+    return Array.from({ length: 60 }, (_, i) => path.getPointAtLength((length * i) / 60)).some(({ x, y }) =>
+        page.graph.boxes.some((box) => box !== from && box !== to
+            && Math.abs(x - box.x) < box.width / 2 && y > box.y && y < box.y + BOX.height));
+}).length"""
+
+
+def test_edges_of_the_graph_run_beside_the_boxes_that_they_pass(browser, tmp_path):
+    def residual(x):
+        for _ in range(3):
+            x = x + tn.cat([x.relu(), x.sin(), x.cos()], 0).tanh()[:2]
+        return x
+
+    trace = record_call(residual, (tn.ones(2),), {}, tn.Tensor).recording.trace
+    explanation = drafted(trace, trace.device, "residual", compiled=False)()
+    explanation.save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    browser.click("#tab-graph")
+    assert browser.run("page.graph.edges.length") > len(explanation.nodes)
+    assert browser.run(CROSSED) == 0
+
+
+STRANGERS = """[...document.querySelectorAll('#graph .frame')].filter((frame) => {
+    const path = frame.querySelector('text').getAttribute('aria-label').replace('Close the group ', '');
+    const edge = frame.querySelector('rect').getBoundingClientRect();
+    return page.graph.boxes.some((box) => {
+        const { left, right, top, bottom } = box.element.querySelector('rect').getBoundingClientRect();
+        const inside = left < edge.right && edge.left < right && top < edge.bottom && edge.top < bottom;
+        const path_of = page.graph.items[box.items[0]].path.join('.') + '.';
+        return inside !== path_of.startsWith(path + '.');
+    });
+}).length"""
+IN_SIGHT = """(() => {
+    const edge = page.graph.svg.getBoundingClientRect();
+    return page.graph.boxes.filter((box) => {
+        const { left, right, top, bottom } = box.element.getBoundingClientRect();
+        return left >= edge.left && right <= edge.right && top >= edge.top && bottom <= edge.bottom;
+    }).length;
+})()"""
+
+
+def test_open_groups_are_framed_and_all_of_a_tall_graph_can_be_seen(browser, tmp_path):
+    class Block(tn.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.act = tn.nn.LayerNorm(4), tn.nn.Tanh()
+
+        def forward(self, x):
+            return x + self.act(self.norm(x) * 2)
+
+    model = tn.nn.Sequential(*[Block() for _ in range(8)])
+    with watching_modules() as paths:
+        trace = record_call(lambda x: model(x).sum(), (tn.ones(2, 4),), {}, tn.Tensor).recording.trace
+    drafted(trace, trace.device, "blocks", paths, compiled=False)().save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    browser.click("#tab-graph")
+    browser.run(OPEN_ALL)
+    assert browser.run("document.querySelectorAll('#graph .frame').length") >= 8
+    assert browser.run(STRANGERS) == 0
+    boxes = browser.run("page.graph.boxes.length")
+    assert browser.run(IN_SIGHT) < boxes
+    browser.run("page.graph.fit(true)")
+    assert browser.run(IN_SIGHT) == boxes
+    browser.run("document.querySelector('#graph .frame text').dispatchEvent(new MouseEvent('click'))")
+    assert browser.run("page.graph.boxes.length") < boxes
+
+
+def test_boxes_of_the_graph_have_bars_of_what_they_cost(browser, explained):
+    browser.open(explained(programs.product)[1])
+    browser.click("#tab-graph")
+    widths = """page.graph.boxes.map((box) => [box.label, Number(box.bar.getAttribute('width'))])"""
+    choose = """((wanted) => {
+        const choice = document.getElementById('metric');
+        choice.value = wanted;
+        choice.dispatchEvent(new Event('change'));
+    })(arguments[0])"""
+    browser.run(choose, "flops")
+    shown = dict(browser.run(widths))
+    assert shown["matmul"] > shown["softmax.int"] > 0
+
+
+def test_search_goes_through_the_boxes_of_the_graph(browser, explained):
+    browser.open(explained(programs.loop)[1])
+    browser.click("#tab-graph")
+    browser.press("/", "mul")
+    browser.until("page.graph.found.length === 3")
+    enter, places = "\ue007", []
+    for _ in range(4):
+        places.append(browser.run("page.graph.found.indexOf(page.graph.centred)"))
+        browser.press(enter)
+    assert places == [0, 1, 2, 0]
+
+
+def test_two_versions_are_compared_line_by_line(browser, tmp_path):
+    def before(x):
+        return (x * 2).sum()
+
+    def now(x):
+        return (x * 2 + 1).sum()
+
+    old, new = tn.explain(before, tn.ones(3)), tn.explain(now, tn.ones(3))
+    programs_before = programs_of(old.html())
+    (tmp_path / "page.html").write_text(
+        page("now", [new.to_dict()], before=programs_before), encoding="utf-8"
+    )
+    browser.open(tmp_path / "page.html")
+    assert browser.run("!document.getElementById('diff').hidden")
+    added = "[...document.querySelectorAll('.row.added')].map(row => row.textContent)"
+    browser.until("document.querySelectorAll('.row.added').length === 1")
+    (line,) = browser.run(added)
+    assert "aten.add" in line
+    assert browser.run("document.querySelectorAll('.row.removed').length") == 0
+
+
+def test_two_stages_stand_beside_each_other(browser, explained):
+    explanation, path = explained(programs.loop)
+    browser.open(path)
+    browser.press("c")
+    browser.until("document.querySelectorAll('#diff .row').length > 4")
+    beside = """[...page.diff.sides.children[0].querySelectorAll('.row')].map(row => [
+        row.textContent, document.getElementById(row.id.replace('left', 'right')).textContent])"""
+    rows = browser.run(beside)
+    assert sum("Op(" in right for _, right in rows) == len(explanation.ops)
+    assert not [right for left, right in rows if "p0: f32" in left and "Op(" in right]
+    assert [right for left, right in rows if "aten.mul" in left and "MultiplyOp(" in right]
+    numbers = """['left', 'right'].map((side) =>
+        aligned(page.program, page.program.stage('trace'), page.program.stage(arguments[0]))
+            .map((row) => row[side]).filter((line) => line >= 0).sort((a, b) => a - b))"""
+    for key in ("flat", "stablehlo", "hlo"):  # every line of either side is there once
+        left, right = browser.run(numbers, key)
+        assert left == list(range(len(explanation.stage("trace").lines)))
+        assert right == list(range(len(explanation.stage(key).lines)))
+
+
+def test_listings_are_compared_as_difflib_does(browser, explained):
+    browser.open(explained(programs.loop)[1])
+    chance = random.Random(0)
+    for _ in range(40):
+        a, b = ([chance.choice("abcd") for _ in range(chance.randrange(12))] for _ in range(2))
+        found = browser.run("matches(arguments[0], arguments[1])", a, b)
+        assert all(a[i] == b[j] for i, j in found)
+        assert found == sorted(found) and len({i for i, _ in found}) == len({j for _, j in found}) == len(
+            found
+        )
+        assert len(found) == longest(a, b)
+
+
+def longest(a, b):
+    """The length of the longest common subsequence."""
+    row = [0] * (len(b) + 1)
+    for each in a:
+        before = list(row)
+        for j, other in enumerate(b):
+            row[j + 1] = before[j] + 1 if each == other else max(before[j + 1], row[j])
+    return row[-1]

@@ -41,6 +41,10 @@ def test_a_line_lights_its_releases_and_its_c(explanation):
     assert any("pu_multiply" in line for line in c) and any("pu_free_unique" in line for line in c)
 
 
+def test_functions_of_the_owned_form_name_their_file_without_its_folder(explanation):
+    assert "(norm x)   norm.purple:2:1" in explanation.stage("owned").lines
+
+
 def test_the_c_is_the_one_that_is_compiled(explanation, tmp_path):
     plain = emit_c.compile_program(expand_program(PROGRAM, str(tmp_path / "norm.purple")))
     assert list(explanation.stage("c").lines) == plain.rstrip().split("\n")

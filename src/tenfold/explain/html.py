@@ -14,7 +14,17 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "page"
-SCRIPTS = ("data.js", "list.js", "panes.js", "plot.js", "layout.js", "graph.js", "diff.js", "runs.js", "main.js")
+SCRIPTS = (
+    "data.js",
+    "list.js",
+    "panes.js",
+    "plot.js",
+    "layout.js",
+    "graph.js",
+    "diff.js",
+    "runs.js",
+    "main.js",
+)
 HEIGHT = 640  # pixels of the page in a notebook
 
 

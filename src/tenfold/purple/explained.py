@@ -118,7 +118,7 @@ def _compiled(text: str, path: str) -> _Compiled:
     released = memory.releases(module)
     return _Compiled(
         path,
-        _closer(line for line, _ in owned),
+        _closer((line for line, _ in owned), path),
         [(place.file, place.line) if place and place.file not in UNSEEN else None for _, place in owned],
         c_lines,
         c_places,
@@ -132,9 +132,11 @@ def _compiled(text: str, path: str) -> _Compiled:
     )
 
 
-def _closer(lines: Iterable[str]) -> list[str]:
-    """Remarks right after what they are about: panes are narrower than terminals."""
-    return [re.sub(r"\s{3,}; ", "   ; ", line) for line in lines]
+def _closer(lines: Iterable[str], path: str) -> list[str]:
+    """Remarks right after what they are about, and the file without its folder: panes are narrower than
+    terminals."""
+    shorter = lambda line: line.replace(f"   {path}:", f"   {os.path.basename(path)}:")
+    return [re.sub(r"\s{3,}; ", "   ; ", shorter(line)) for line in lines]
 
 
 def _c_lines(text: str, files: dict[str, str]) -> tuple[list[str], list[FileLine | None]]:

@@ -8,6 +8,7 @@ import contextlib
 import gc
 import json
 import os
+import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from math import inf, nan
@@ -53,15 +54,18 @@ class Run(NamedTuple):
 
 def programs(count: int) -> Iterator[int]:
     """Distinct programs, each recorded, run by the policy of tiers, and forgotten: the digits of its number
-    are its ops, and the rest its shape."""
-    for number in range(count):
+    are its ops, and the rest its shape. They are shuffled: in order, long stretches would share an op, and
+    memory would rise and fall with how much code that op takes."""
+    numbers = list(range(count))
+    random.Random(0).shuffle(numbers)
+    for done, number in enumerate(numbers, 1):
         x = tn.ones(2 + number % 7, 3 + number % 5)
         rest = number
         for _ in range(6):
             rest, digit = divmod(rest, len(OPS))
             x = OPS[digit](x)
         x.sum().item()
-        yield number + 1
+        yield done
 
 
 def steps(count: int) -> Iterator[int]:

@@ -85,6 +85,18 @@ class DeviceMesh:
         )
         return leaf(np.ascontiguousarray(places[index]), Device("cpu"))
 
+    def row(self) -> DeviceMesh:
+        """The mesh of the devices at this process's coordinates along this one: over the other dimensions."""
+        root, here = self.root, self._position()
+        names = [name for name, _ in root.axes if name not in self._names]
+        devices = [
+            device
+            for position, device in enumerate(root.devices)
+            if all(root.coordinate(position, axis) == root.coordinate(here, axis) for axis in self.axes)
+        ]
+        shape = [root.axis(name).size for name in names]
+        return DeviceMesh(self.device_type, np.array(devices).reshape(shape), mesh_dim_names=names)
+
     def size(self, mesh_dim: int | None = None) -> int:
         return math.prod(self.shape) if mesh_dim is None else self.shape[mesh_dim]
 
@@ -100,7 +112,12 @@ class DeviceMesh:
             raise ArgumentError(
                 f"the mesh has no dimension {(unknown or names)[0]!r}", help=f"its names are {known}"
             )
-        return DeviceMesh(self.device_type, None, mesh_dim_names=names, _root=self.root, _names=names)
+        return self.dimensions(names)
+
+    def dimensions(self, names: Sequence[str]) -> DeviceMesh:
+        """The mesh with these of its dimensions alone."""
+        named = names if self._named else None
+        return DeviceMesh(self.device_type, None, mesh_dim_names=named, _root=self.root, _names=tuple(names))
 
     def get_coordinate(self) -> list[int]:
         """Where this process is along each dimension: of several devices, its first."""

@@ -26,15 +26,23 @@ torch, dist, device_mesh, tensor, parallel, fsdp = (
 nn, Shard, Replicate = torch.nn, tensor.Shard, tensor.Replicate
 
 
+class Scale(nn.Module):
+    def forward(self, h, table):
+        return h * table
+
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.emb, self.norm = nn.Embedding(12, 8), nn.LayerNorm(8)
         self.up, self.down, self.out = nn.Linear(8, 16), nn.Linear(16, 8), nn.Linear(8, 4)
+        self.scale = Scale()
+        self.register_buffer("table", torch.linspace(0.5, 1.5, 8))  # of positions: it has no batch
 
     def forward(self, index):
         h = self.emb(index)
-        return self.out(h + self.down(torch.tanh(self.up(self.norm(h)))))
+        h = h + self.down(torch.tanh(self.up(self.norm(h))))
+        return self.out(self.scale(h, self.table[: index.shape[1]].unsqueeze(1)))
 
 
 PLAN = {
@@ -42,6 +50,9 @@ PLAN = {
     "norm": parallel.SequenceParallel(),
     "up": parallel.ColwiseParallel(input_layouts=Shard(1)),
     "down": parallel.RowwiseParallel(output_layouts=Shard(1)),
+    "scale": parallel.PrepareModuleInput(
+        input_layouts=(Shard(1), Replicate()), desired_input_layouts=(Replicate(), Replicate())
+    ),
     "out": parallel.ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate()),
 }
 

@@ -17,6 +17,7 @@ from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, IndexOutOfRange, TenfoldError, UnsupportedError, located
 from tenfold.base.meshes import Axis, Sharding
 from tenfold.distributed.device_mesh import DeviceMesh
+from tenfold.distributed.fsdp.rows import on_row, scatter_from_rows, without
 from tenfold.distributed.gradients import (
     averaged_if_any,
     from_first,
@@ -27,7 +28,7 @@ from tenfold.distributed.gradients import (
 from tenfold.distributed.group import ProcessGroup, world_of
 from tenfold.distributed.tensor.dtensor import DTensor, move_to_mesh, place
 from tenfold.distributed.tensor.edges import process_ranks
-from tenfold.distributed.tensor.inputs import as_batch, different_rows, mapped
+from tenfold.distributed.tensor.inputs import as_batch, in_own_row, is_in_row, mapped
 from tenfold.distributed.tensor.placements import Replicate, Shard
 from tenfold.tensor import Tensor, sharding
 from tenfold.tensor.dispatch import aten
@@ -69,32 +70,15 @@ class FSDPModule:
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The module's own forward pass, on whole parameters."""
         mesh, policy = self._fsdp_mesh, self._fsdp_policy
-        is_plain = not mesh.root.own and not _any_on_mesh((args, kwargs))
-        if is_plain and _is_split_further(self, mesh):
-            return self._forward_on_parts(args, kwargs)
-        _move_buffers(self, None if is_plain else mesh)
-        if not is_plain:
+        is_own = not mesh.root.own and (is_in_row(mesh) or not _any_on_mesh((args, kwargs)))
+        _move_buffers(self, None if is_own else mesh)
+        if not is_own:
             args, kwargs = _on_mesh((args, kwargs), mesh)
         if policy.cast_forward_inputs:
             args, kwargs = _cast((args, kwargs), policy.param_dtype)
-        with (gathered_here if is_plain else gathered)(self, mesh, policy):
+        with (gathered_here if is_own else gathered)(self, mesh, policy):
             result = super().forward(*args, **kwargs)  # type: ignore[misc]
         return _cast(result, policy.output_dtype)
-
-    def _forward_on_parts(self, args: Any, kwargs: Any) -> Any:
-        """The forward pass on the rows that each process has, where layers are split, too: on the mesh, since
-        no process has whole layers. Gradients are means over the processes that have different rows."""
-        mesh = self._fsdp_mesh
-        args, kwargs = _on_mesh((args, kwargs), mesh)
-        with different_rows(mesh) as is_outermost:
-            result = self.forward(*args, **kwargs)
-
-        def part(tensor: Tensor) -> Tensor:
-            own = tensor.to_local() if isinstance(tensor, DTensor) else tensor
-            share = 1 / mesh.size()
-            return own * share + own.detach() * (1 - share) if is_outermost and own.requires_grad else own
-
-        return mapped(result, part)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
         """Give all tensors data, which is not initialized: those of a model that was built on the meta device
@@ -201,6 +185,7 @@ def shard_over(
     for _, parameter in own_parameters(module):
         if id(parameter) not in ignored:
             chosen = None if choose is None else choose(parameter)
+            vars(parameter)["_in_layer"] = isinstance(parameter, DTensor)
             place(parameter, _split(parameter, mesh, axes, chosen))
     move_to_mesh(module, mesh, lambda name, tensor: [Replicate()] * mesh.ndim)
     kind = type(module)
@@ -219,11 +204,9 @@ def _blank(tensor: Tensor, device: Any) -> Tensor:
     return sharding.put(zeros, tensor.current().type, placed)
 
 
-def _is_split_further(module: Any, mesh: DeviceMesh) -> bool:
-    """Whether some parameter is split over more dimensions of the mesh than these."""
-    names = {axis.name for axis in mesh.axes}
-    placed = [sharding.placed_as(parameter) for parameter in module.parameters()]
-    return any(axis.name not in names for each in placed if each for dim in each.dims for axis in dim or ())
+def _is_in_layer(parameter: Tensor) -> bool:
+    """Whether a parameter was on the mesh before, by `parallelize_module`: its layer computes there."""
+    return bool(vars(parameter).get("_in_layer"))
 
 
 def own_modules(module: Any) -> Iterator[Any]:
@@ -278,13 +261,6 @@ def _split(parameter: Tensor, mesh: DeviceMesh, axes: tuple[Axis, ...], chosen: 
     return Sharding(mesh.root, dims)
 
 
-def _without(placed: Sharding, axes: tuple[Axis, ...]) -> Sharding:
-    """The sharding without these axes: whole along them."""
-    names = {axis.name for axis in axes}
-    dims = [tuple([axis for axis in dim or () if axis.name not in names]) for dim in placed.dims]
-    return Sharding(placed.mesh, dims)
-
-
 @contextlib.contextmanager
 def gathered(module: Any, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -> Iterator[None]:
     """A block in which a module has whole parameters in the place of its own."""
@@ -312,7 +288,7 @@ def _gather(parameter: Tensor, mesh: DeviceMesh, policy: MixedPrecisionPolicy, d
     placed = sharding.placed_as(parameter)
     if placed is None:
         return parameter
-    whole = _without(placed, mesh.axes)
+    whole = without(placed, mesh.axes)
     if policy.reduce_dtype in (None, dtype):
         narrow = parameter if dtype is parameter.dtype else parameter.to(dtype)
         return narrow if whole is placed else sharding.constrain(narrow, whole, placed)
@@ -327,8 +303,9 @@ def _any_on_mesh(arguments: Any) -> bool:
 
 @contextlib.contextmanager
 def gathered_here(module: Any, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -> Iterator[None]:
-    """A block in which a module of several processes has whole, plain parameters in this one. The backward
-    pass leaves the means of their gradients, sharded, with the module's own parameters."""
+    """A block in which a module of several processes computes for this one's batch. It has whole, plain
+    parameters; those of layers that are split over other dimensions of the mesh are whole along this one. The
+    backward pass leaves the means of their gradients, sharded, with the module's own parameters."""
     outside_of_compiled(
         "parameters of several processes are not gathered for plain tensors",
         "give the model tensors on the mesh, which distribute_tensor makes",
@@ -337,18 +314,26 @@ def gathered_here(module: Any, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -
     pairs: dict[int, tuple[Tensor, Tensor]] = {}
     for (owner, _), parameter in slots:
         if id(parameter) not in pairs:
-            whole = plain(parameter).to(_dtype(owner, parameter, policy))
+            whole = on_row(parameter, mesh) if _is_in_layer(parameter) else plain(parameter)
+            whole = whole.to(_dtype(owner, parameter, policy))
             pairs[id(parameter)] = parameter, whole.requires_grad_(parameter.requires_grad)
     trained = [pair for pair in pairs.values() if pair[0].requires_grad]
+    in_layers = [pair for pair in trained if _is_in_layer(pair[0])]
+    alone = [pair for pair in trained if not _is_in_layer(pair[0])]
 
     def scatter(reached: Any) -> None:
-        _scatter(trained, mesh, policy.reduce_dtype)
+        if alone:
+            _scatter(alone, mesh, policy.reduce_dtype)
+        if in_layers:
+            scatter_from_rows(in_layers, mesh, policy.reduce_dtype)
 
     when_accumulated([whole for _, whole in trained], object(), scatter)
+    is_split = any(map(_is_in_layer, module.parameters()))
     try:
         for (owner, name), parameter in slots:
             owner._parameters[name] = pairs[id(parameter)][1]
-        yield
+        with in_own_row(mesh) if is_split else contextlib.nullcontext():
+            yield
     finally:
         for (owner, name), parameter in slots:
             owner._parameters[name] = parameter

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tenfold.base.errors import UnsupportedError
+from tenfold.base.meshes import Mesh
 from tenfold.distributed.device_mesh import DeviceMesh
 from tenfold.distributed.tensor.dtensor import DTensor, distribute_tensor
 from tenfold.distributed.tensor.placements import Placement, Replicate, Shard, sharding_by
@@ -31,36 +32,42 @@ def as_batch(tensor: Tensor, mesh: DeviceMesh) -> Tensor:
     return sharding.constrain(tensor, sharding_by(mesh, [Shard(0)] * mesh.ndim, tensor.ndim))
 
 
-_rows: list[
-    tuple[str, ...]
-] = []  # the dimensions of a mesh whose processes have different rows, innermost last
+_rows: list[tuple[Mesh, DeviceMesh]] = []  # meshes, and the rows of them that compute; the innermost last
 
 
 @contextlib.contextmanager
-def different_rows(mesh: DeviceMesh) -> Iterator[bool]:
-    """A block in which the plain tensors of processes along a mesh are different rows of a batch. It gives
-    whether no other such block is around it."""
-    _rows.append(tuple([axis.name for axis in mesh.axes]))
+def in_own_row(mesh: DeviceMesh) -> Iterator[None]:
+    """A block in which layers that are split over the other dimensions of a mesh compute for this process's
+    own batch, on the devices at its coordinates along this one."""
+    _rows.append((mesh.root, mesh.row()))
     try:
-        yield len(_rows) == 1
+        yield
     finally:
         _rows.pop()
 
 
+def is_in_row(mesh: DeviceMesh) -> bool:
+    return any(root == mesh.root for root, _ in _rows)
+
+
+def computing(mesh: DeviceMesh) -> DeviceMesh:
+    """Where layers that are split over a mesh compute: on its devices, or on those of a row."""
+    for root, row in reversed(_rows):
+        if root == mesh.root:
+            return row.dimensions([axis.name for axis in mesh.axes])
+    return mesh
+
+
 def from_process(tensor: Tensor, mesh: DeviceMesh, placement: Placement) -> Tensor:
-    """What a process has as its part of a tensor: along the mesh as the placement says; along the other
-    dimensions, its rows."""
+    """What a process has as its part of a tensor, placed so along the mesh."""
     whole, names = mesh.whole, [axis.name for axis in mesh.axes]
-    placements: list[Placement] = []
     for name, size in mesh.root.axes:
-        is_split = any(name in rows for rows in _rows)
-        if name not in names and size > 1 and not is_split:
+        if name not in names and size > 1:
             raise UnsupportedError(
                 f"a plain tensor does not say how it lies along {name!r} of the mesh ({mesh.root})",
                 help="give the model tensors on the mesh, which DTensor.from_local makes",
             )
-        others = Shard(0) if is_split and tensor.ndim else Replicate()
-        placements.append(placement if name in names else others)
+    placements = [placement if name in names else Replicate() for name, _ in mesh.root.axes]
     return DTensor.from_local(tensor, whole, placements)
 
 

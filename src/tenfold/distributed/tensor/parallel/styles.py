@@ -15,7 +15,7 @@ from typing import Any
 from tenfold.base.errors import UnsupportedError
 from tenfold.distributed.device_mesh import DeviceMesh
 from tenfold.distributed.tensor.dtensor import DTensor, place
-from tenfold.distributed.tensor.inputs import from_process, mapped
+from tenfold.distributed.tensor.inputs import computing, from_process, mapped
 from tenfold.distributed.tensor.placements import Placement, Replicate, Shard, partly, sharding_by
 from tenfold.tensor import Tensor, sharding
 from tenfold.trace.context import context
@@ -32,12 +32,14 @@ def constrained(tensor: Tensor, mesh: DeviceMesh, placement: Placement | None) -
     """A tensor placed so along the mesh's dimension; None leaves it as it is."""
     if placement is None:
         return tensor
+    mesh = computing(mesh)
     return sharding.constrain(tensor, partly(mesh, [placement], tensor.ndim))
 
 
 def entering(tensor: Tensor, mesh: DeviceMesh, given: Placement | None, wanted: Placement | None) -> Tensor:
     """What a layer is given, on the mesh: a plain tensor of one of several processes is a part that lies as
     `given` says."""
+    mesh = computing(mesh)
     if mesh.root.own or isinstance(tensor, DTensor):
         return constrained(tensor, mesh, wanted)
     whole = from_process(tensor, mesh, given or Replicate())
@@ -46,6 +48,7 @@ def entering(tensor: Tensor, mesh: DeviceMesh, given: Placement | None, wanted: 
 
 def leaving(tensor: Tensor, mesh: DeviceMesh, wanted: Placement | None, is_local: bool) -> Tensor:
     """What a layer gives, placed so; as this process's part of it, where that is asked for."""
+    mesh = computing(mesh)
     placed = constrained(tensor, mesh, wanted)
     is_part = is_local and not mesh.root.own and context.recorder is None
     return placed.to_local() if is_part else placed

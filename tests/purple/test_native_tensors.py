@@ -140,6 +140,9 @@ int rows(const tn_tensor *x) { return (int)tn_tensor_size(x, 0); }
 int double_it(tn_tensor *x) { return tn_mul_Scalar_(x, tn_int(2)); }
 double let_go(tn_tensor *x) { double n = (double)tn_tensor_numel(x); tn_free(x); return n; }
 tn_tensor *product(const tn_tensor *x, const tn_tensor *y) { return tn_mm(x, y); }
+tn_tensor *doubled_sum(tn_tensor *x, const tn_tensor *y) {
+    return tn_mul_Scalar_(x, tn_int(2)) == TN_OK ? tn_sum(y) : NULL;
+}
 """
 CELLS_USED = """
 (ffi-declare squared (tensor) tensor :library "./lib/cells.so")
@@ -147,6 +150,7 @@ CELLS_USED = """
 (ffi-declare double-it (tensor) int32 :library "./lib/cells.so")
 (ffi-declare let-go ((own tensor)) float :library "./lib/cells.so")
 (ffi-declare product (tensor tensor) tensor :library "./lib/cells.so")
+(ffi-declare doubled-sum (tensor tensor) tensor :library "./lib/cells.so")
 (ffi-declare relu (tensor) tensor :symbol "tn_relu")
 (ffi-declare same (tensor) (own tensor) :symbol "tn_tensor_share")
 (define x (tensor '(1.0 -2.0 3.0) :requires-grad #t))
@@ -157,6 +161,13 @@ CELLS_USED = """
 (define view (tensor-ref z 0))
 (print (double-it z) z view (let-go z) (product z z) (same (tensor 2.5)))
 (define (told e) (list (error-kind e) (error-message e)))
+(define w (tensor '((1.0 2.0) (3.0 4.0))))
+(print (doubled-sum w w) w (doubled-sum (tensor-ref w 0) w) w (doubled-sum (tensor-t w) (tensor-ref w :all 1)) w)
+(define v (tensor '((1.0 2.0) (3.0 4.0)) :requires-grad #t))
+(backward (tensor-sum (product v v)))
+(print (tensor-grad v) (doubled-sum (tensor-clone w) w))
+(backward (tensor-sum (product v (tensor-t v))))
+(print (tensor-grad v) (try (doubled-sum v v) error-kind))
 (print (try (product z x) told) (try (squared "x") told) (try (double-it x) error-kind))
 """
 

@@ -46,7 +46,7 @@ def crossed(declared: core.Ffi, found: Any, arguments: tuple[Any, ...]) -> Any:
     if not _takes_tensors(declared):
         passed = [_to_c(declared.name, *each) for each in zip(declared.parameters, arguments)]
         return _from_c(declared, found(*passed))
-    crossing = foreign_tensors.Crossing(declared.name, declared.result)
+    crossing = foreign_tensors.Crossing(declared.name, declared.result, arguments)
     passed = [
         crossing.passed(parameter, value)
         if parameter.type == "tensor"

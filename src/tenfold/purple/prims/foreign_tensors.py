@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,10 +32,12 @@ def library() -> Any:
 class Crossing:
     """The tensors of one call, as libtenfold's, until nothing needs them."""
 
-    def __init__(self, name: str, result: core.Passed):
+    def __init__(self, name: str, result: core.Passed, values: Sequence[Any]):
         from tenfold.engines.libtorch_calls import Calls
 
         self.name, self.gives = name, result
+        uses = Counter(id(_memory(value)) for value in values if isinstance(value, Tensor))
+        self.shared: dict[int, int | None] = {memory: None for memory, count in uses.items() if count > 1}
         self.calls = Calls(library(), tenfold.device("cpu"))
         self.tensors: list[Tensor] = []
         self.arrays: list[np.ndarray] = []
@@ -47,13 +50,32 @@ class Crossing:
         if not isinstance(value, Tensor):
             wrong_type(self.name, "tensor", value)
         lib, array = self.calls.lib, value.detach().cpu().numpy()
-        handle = self.calls.copied(array, from_numpy(array.dtype))
+        handle = self._aliased(value, array)
+        if handle is None:
+            handle = self.calls.copied(array, from_numpy(array.dtype))
         if value.requires_grad and tenfold.is_grad_enabled():
             lib.tn_set_requires_grad(handle, True)
         self.tensors.append(value)
         self.arrays.append(array)
         self.handles.append(handle)
         return int(lib.tn_tensor_share(handle)) if parameter.owned else handle
+
+    def _aliased(self, value: Tensor, array: np.ndarray) -> int | None:
+        """The handle of a tensor whose memory another argument shares: a view of one copy of that memory."""
+        memory = _memory(value)
+        if id(memory) not in self.shared:
+            return None
+        whole = self.shared[id(memory)]
+        if whole is None:
+            flat = Tensor(memory.current()).detach().cpu().numpy().reshape(-1)
+            whole = self.shared[id(memory)] = self.calls.copied(flat, from_numpy(flat.dtype))
+        place = (tuple(value.shape), tuple(value.stride()), value.storage_offset())
+        view = self.calls.apply("aten::as_strided", whole, *place)
+        if self.calls.fetch(view).tobytes() != array.tobytes():
+            help = "clone one of them"
+            message = f"{self.name}: two tensors share memory that they read in different ways"
+            raise PurpleError(message, "tensor", help=help)
+        return view
 
     def call(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         """The function's result; a tensor's gradients flow on to those that were passed."""
@@ -103,6 +125,13 @@ class Crossing:
         for i, handle in zip(wanted, out):
             found[i] = tenfold.from_numpy(calls.fetch(calls.own(handle))) if handle else None
         return found
+
+
+def _memory(tensor: Tensor) -> Any:
+    """The storage, which tensors that share memory have in common. Every detached tensor has one."""
+    alias = tensor.detach()._alias
+    assert alias is not None
+    return alias.storage
 
 
 class _Joined(tenfold.autograd.Function):

@@ -23,7 +23,7 @@ class ScriptModule:
     def __call__(self, *inputs: Any) -> Tensor:
         from tenfold.capi.binding import handles
 
-        crossing = Crossing(self.purple_name, core.Passed("tensor", True))
+        crossing = Crossing(self.purple_name, core.Passed("tensor", True), inputs)
         passed = [crossing.passed(core.Passed("tensor", False), each) for each in inputs]
         forward = self.library.raw("tn_module_forward")
         return crossing.call(lambda *given: forward(self.handle, *handles(given)), passed)

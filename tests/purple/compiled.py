@@ -16,7 +16,7 @@ from tenfold.purple.interpret import Session, expand_program
 
 FILE = "test.purple"
 # The sanitizer looks for C++'s throw when a program starts: before libtorch, which throws, is loaded.
-CHECKED = ("-fsanitize=address", "-g", "-O1", "-DPURPLE_INJECT", "-Wl,--no-as-needed,-lstdc++")
+CHECKED = ("-fsanitize=address", "-g", "-O0", "-DPURPLE_INJECT", "-Wl,--no-as-needed,-lstdc++")
 
 
 def build(text: str, folder: Path, *options: str, compiler: str | None = None) -> str:

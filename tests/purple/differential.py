@@ -19,7 +19,9 @@ from tests.purple.compiled import CHECKED, build, compiled, interpreted, run
 from tests.purple.generate_programs import batch
 
 TOGETHER = 125  # programs that one C file holds
-INJECTED_TOGETHER = 20  # of those in which every call fails in turn
+INJECTED_TOGETHER = 50  # of those in which every call fails in turn
+AT_ONCE = 2000  # calls that fail in turn in one process
+UNCLEAN = re.compile(r"Sanitizer|not released|proved unique|status (-|[2-9]|1.)")
 
 
 class Batch(NamedTuple):
@@ -49,24 +51,20 @@ def faults_of(text: str, folder: Path, workers: int = 1) -> list[str]:
     assert counted is not None
     total = int(counted[1])
 
-    def problems(first: int) -> list[str]:
-        last = min(first + 99, total)
-        ends = re.split(r"(ended with status \d+)\n", run(program, fail_at=f"{first}-{last}").stderr)
-        assert len(ends) // 2 == last - first + 1, ends[-1]
-        every = [said + ended for said, ended in zip(ends[::2], ends[1::2])]
-        # The leak sanitizer itself may fail in a forked process: what it says is asked again in a fresh one.
-        return [found for at, each in enumerate(every, first) if unclean(each) and (found := alone(at))]
+    def problems(first: int, last: int) -> list[str]:
+        """What goes wrong from one call to another: one process tries them all, and halves that are unclean."""
+        done = run(program, fail_at=f"{first}-{last}" if first < last else str(first))
+        ended = done.stderr.count("ended with status") == (last - first + 1 if first < last else 0)
+        if done.returncode in (0, 1) and ended and not UNCLEAN.search(done.stderr):
+            return []
+        if first == last:
+            return [f"call {first} of {total}: {done.stderr[-2000:]} ended with status {done.returncode}"]
+        middle = (first + last) // 2
+        return [*problems(first, middle), *problems(middle + 1, last)]
 
-    def alone(at: int) -> str:
-        done = run(program, fail_at=str(at))
-        said = f"{done.stderr[-2000:]} ended with status {done.returncode}"
-        return said if unclean(said) else ""
-
-    def unclean(said: str) -> bool:
-        return bool(re.search("Sanitizer|not released|proved unique|status (-|[2-9]|1.)", said))
-
+    every = [(first, min(first + AT_ONCE - 1, total)) for first in range(1, total + 1, AT_ONCE)]
     with ThreadPoolExecutor(workers) as pool:
-        return [each for found in pool.map(problems, range(1, total + 1, 100)) for each in found]
+        return [each for found in pool.map(lambda ends: problems(*ends), every) for each in found]
 
 
 def checked(job: tuple[Callable[[Batch, Path], list[str]], Batch]) -> list[str]:

@@ -1,12 +1,10 @@
 /* Files, the world around the program, what crosses to foreign functions, and how a program begins and ends. */
 #include "purple_all.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -186,23 +184,19 @@ static void (*leave_program)(void);
 static int status;
 const PuTensorHooks *pu_tensor_hooks;
 
-static void *thread(void *unused) {
-    (void)unused;
-    pthread_attr_t attributes;
-    void *start;
-    size_t size;
-    pthread_getattr_np(pthread_self(), &attributes);
-    pthread_attr_getstack(&attributes, &start, &size);
-    pthread_attr_destroy(&attributes);
-    pu.stack_limit = (char *)start + STACK_SPARE;
-    const char *inject = getenv("PURPLE_FAIL_AT");
+/* Runs the program whole, with an error at one of the calls that can fail: at none if `inject_at` is 0, and if it is -1
+   they are only counted. Gives its status, and leaves the state as it was before. */
+static int run_whole(int64_t inject_at) {
+    int status = 0;
+    int64_t tensors_before = pu_tensor_hooks ? pu_tensor_hooks->end() : 0;
     setup_program();
-    pu.inject_at = !inject ? 0 : !strcmp(inject, "count") ? -1 : strtoll(inject, NULL, 10);
+    pu.injected = 0;
+    pu.inject_at = inject_at;
     if (!run_program()) {
         pu_report();
         status = 1;
     }
-    if (pu.inject_at < 0) fprintf(stderr, "purple: %lld calls may fail\n", (long long)pu.injected);
+    if (inject_at < 0) fprintf(stderr, "purple: %lld calls may fail\n", (long long)pu.injected);
     pu.inject_at = 0;
     fflush(stdout);
     leave_program();
@@ -212,7 +206,7 @@ static void *thread(void *unused) {
     pu.bounce.room = 0;
     pu_end_symbols();
     int64_t left = pu_end_memory();
-    int64_t tensors = pu_tensor_hooks ? pu_tensor_hooks->end() : 0;
+    int64_t tensors = pu_tensor_hooks ? pu_tensor_hooks->end() - tensors_before : 0;
     if (tensors > 0) {
         fprintf(stderr, "purple: %lld tensors were not released\n", (long long)tensors);
         status = 70;
@@ -221,42 +215,44 @@ static void *thread(void *unused) {
         fprintf(stderr, "purple: %lld objects were not released\n", (long long)left);
         status = 70;
     }
+    pu.live_objects = 0;
+    return status;
+}
+
+#ifdef PURPLE_INJECT
+/* PURPLE_FAIL_AT: `count`, or at which call the program fails; FIRST-LAST runs it again for each of these calls, so that
+   libtorch is loaded once. */
+static int run_as_asked(void) {
+    const char *asked = getenv("PURPLE_FAIL_AT");
+    long long first, last;
+    if (!asked) return run_whole(0);
+    if (!strcmp(asked, "count")) return run_whole(-1);
+    if (sscanf(asked, "%lld-%lld", &first, &last) != 2) return run_whole(strtoll(asked, NULL, 10));
+    for (long long at = first; at <= last; at++) {
+        int ended = run_whole(at);
+        fprintf(stderr, "purple: an error at call %lld ended with status %d\n", at, ended);
+        pu_manual_seed(pu_of_fixnum(0));
+    }
+    return 0;
+}
+#else
+static int run_as_asked(void) { return run_whole(0); }
+#endif
+
+static void *thread(void *unused) {
+    (void)unused;
+    pthread_attr_t attributes;
+    void *start;
+    size_t size;
+    pthread_getattr_np(pthread_self(), &attributes);
+    pthread_attr_getstack(&attributes, &start, &size);
+    pthread_attr_destroy(&attributes);
+    pu.stack_limit = (char *)start + STACK_SPARE;
+    status = run_as_asked();
     return NULL;
 }
 
-#ifdef PURPLE_INJECT
-/* PURPLE_FAIL_AT=FIRST-LAST runs the program with an error at each of these calls, in a process for each that has libtorch
-   already. Whether this is the process that started them. */
-static bool has_run_in_turn(void) {
-    const char *range = getenv("PURPLE_FAIL_AT");
-    long long first, last;
-    if (!range || sscanf(range, "%lld-%lld", &first, &last) != 2) return false;
-    bool (*load)(void) = NULL;
-    void *found = dlsym(RTLD_DEFAULT, "tn_available");
-    memcpy(&load, &found, sizeof load);
-    if (load) load();
-    for (long long at = first; at <= last; at++) {
-        fflush(NULL);
-        pid_t child = fork();
-        if (child == 0) {
-            char text[24];
-            snprintf(text, sizeof text, "%lld", at);
-            setenv("PURPLE_FAIL_AT", text, 1);
-            return false;
-        }
-        int state = 0;
-        if (child < 0 || waitpid(child, &state, 0) != child) exit(71);
-        int ended = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
-        fprintf(stderr, "purple: an error at call %lld ended with status %d\n", at, ended);
-    }
-    return true;
-}
-#endif
-
 int pu_main(int count, char **arguments, void (*setup)(void), bool (*run)(void), void (*leave)(void)) {
-#ifdef PURPLE_INJECT
-    if (has_run_in_turn()) return 0;
-#endif
     pu.argument_count = count;
     pu.arguments = arguments;
     setup_program = setup;

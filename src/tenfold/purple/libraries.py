@@ -27,6 +27,9 @@ PARTS = (
     "base case-lambda char complex cxr eval file inexact lazy load process-context read repl time write r5rs"
 )
 STANDARD = tuple(("scheme", name) for name in PARTS.split())
+# Libraries that are files beside this one, and what each file calls itself.
+OWN: dict[tuple[str, ...], tuple[str, ...]] = {("srfi", "1"): ("srfi", "1"), ("scheme", "list"): ("srfi", "1")}
+SHIPPED = os.path.dirname(__file__)
 FEATURES = ("r7rs", "purple", "full-unicode", "ieee-float", "exact-closed", "ratios")
 MOST_INCLUDED = 1000  # files, in a program
 MODIFIERS = ("only", "except", "prefix", "rename")
@@ -86,15 +89,16 @@ def _library(expander: Expander, items: list[Datum], place: Place, module: Modul
     name = tuple(str(item.value) for item in items)
     if name in STANDARD:
         return {}
-    found = expander.libraries.get(name)
+    found = expander.libraries.get(OWN.get(name, name))
     if found is None:
-        path = os.path.join(os.path.dirname(module.file), *name) + ".purple"
+        folder = SHIPPED if name in OWN else os.path.dirname(module.file)
+        path = os.path.join(folder, *OWN.get(name, name)) + ".purple"
         if not os.path.exists(path):
-            known = [" ".join(each) for each in (*STANDARD, *expander.libraries)]
+            known = [" ".join(each) for each in (*STANDARD, *OWN, *expander.libraries)]
             help = did_you_mean(" ".join(name), known)
             raise PurpleError(f"there is no library ({' '.join(name)})", "unbound", place, help=help)
         found = expander.import_file(os.path.normpath(path), place)
-        found = expander.libraries.get(name, found)
+        found = expander.libraries.get(OWN.get(name, name), found)
     return expander.exports(found)
 
 

@@ -52,7 +52,7 @@ def faults_of(text: str, folder: Path, workers: int = 1) -> list[str]:
     total = int(counted[1])
 
     def problems(first: int, last: int) -> list[str]:
-        """What goes wrong from one call to another: one process tries them all, and halves that are unclean."""
+        """What goes wrong in some of the calls: one process tries them all, and then each half if it must."""
         done = run(program, fail_at=f"{first}-{last}" if first < last else str(first))
         ended = done.stderr.count("ended with status") == (last - first + 1 if first < last else 0)
         if done.returncode in (0, 1) and ended and not UNCLEAN.search(done.stderr):

@@ -28,7 +28,10 @@ PARTS = (
 )
 STANDARD = tuple(("scheme", name) for name in PARTS.split())
 # Libraries that are files beside this one, and what each file calls itself.
-OWN: dict[tuple[str, ...], tuple[str, ...]] = {("srfi", "1"): ("srfi", "1"), ("scheme", "list"): ("srfi", "1")}
+OWN: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("srfi", "1"): ("srfi", "1"),
+    ("scheme", "list"): ("srfi", "1"),
+}
 SHIPPED = os.path.dirname(__file__)
 FEATURES = ("r7rs", "purple", "full-unicode", "ieee-float", "exact-closed", "ratios")
 MOST_INCLUDED = 1000  # files, in a program

@@ -9,11 +9,20 @@ serialize_with_tensors <- function(x) {
     address <- .Call(C_tf_address, part)
     if (address %in% addresses) return(as.character(match(address, addresses)))
     addresses[length(tensors) + 1] <<- address
-    tensors[[length(tensors) + 1]] <<- torch_contiguous(torch_detach(part))
-    kinds[length(tensors)] <<- paste0("", if (is_parameter(part)) "p", if (is_buffer(part)) "b", if (part$requires_grad) "g")
+    tensors[[length(tensors) + 1]] <<- savable(part)
+    kinds[length(tensors)] <<- paste0(
+      "", if (is_parameter(part)) "p", if (is_buffer(part)) "b", if (part$requires_grad) "g", if (!is_state(part)) "t")
     as.character(length(tensors))
   })
   list(format = "tenfold 1", stream = stream, kinds = kinds, tensors = safetensors_of(tensors))
+}
+
+# A tensor's elements in their order, without its history.
+savable <- function(x) {
+  if (layout_name(x) != "strided") refuse("a sparse tensor cannot be saved: $to_dense() first", kind = "TYPE")
+  if (is_quantized(x)) refuse("a quantized tensor cannot be saved: torch_dequantize() first", kind = "TYPE")
+  if (.Call(C_tf_device, x)[[1]] == "meta") refuse("a meta tensor has no elements that could be saved", kind = "TYPE")
+  torch_contiguous(torch_detach(x))
 }
 
 safetensors_of <- function(tensors) {
@@ -24,14 +33,15 @@ safetensors_of <- function(tensors) {
   readBin(path, "raw", file.size(path))
 }
 
+tensors_of <- function(safetensors) {
+  path <- tempfile(fileext = ".safetensors")
+  on.exit(unlink(path))
+  writeBin(safetensors, path)
+  .Call(C_tf_load, path)
+}
+
 unserialize_with_tensors <- function(saved, device = NULL) {
-  tensors <- list()
-  if (length(saved$tensors)) {
-    path <- tempfile(fileext = ".safetensors")
-    on.exit(unlink(path))
-    writeBin(saved$tensors, path)
-    tensors <- .Call(C_tf_load, path)
-  }
+  tensors <- if (length(saved$tensors)) tensors_of(saved$tensors)
   made <- new.env(parent = emptyenv())
   unserialize(saved$stream, refhook = function(number) {
     if (is.null(made[[number]])) assign(number, restored(tensors[[number]], saved$kinds[as.integer(number)], device), made)
@@ -43,7 +53,24 @@ restored <- function(tensor, kind, device) {
   tensor <- torch_to(tensor, device = device)
   if (grepl("p", kind)) return(nn_parameter(tensor, grepl("g", kind)))
   if (grepl("g", kind)) .Call(C_tf_set_requires_grad, tensor, TRUE)
-  if (grepl("b", kind)) nn_buffer(tensor) else tensor
+  if (grepl("b", kind)) nn_buffer(tensor, persistent = !grepl("t", kind)) else tensor
+}
+
+# saveRDS and serialize ask each handle for its bytes (saving.c), and what they wrote asks to be made of them again.
+bytes_of_handle <- function(handle) {
+  if (is_torch_tensor(handle)) {
+    return(c(as.raw(handle$requires_grad), safetensors_of(list(savable(handle)))))
+  }
+  if (inherits(handle, "script_handle")) return(.Call(C_tf_module_save_data, handle))
+  if (inherits(handle, "torch_generator")) return(as.raw(.Call(C_tf_generator_state, handle)))
+}
+
+handle_from_bytes <- function(bytes, handle) {
+  if (is_torch_tensor(handle)) return(restored(tensors_of(bytes[-1])[[1]], if (bytes[1] == 1) "g" else "", NULL))
+  if (inherits(handle, "script_handle")) return(.Call(C_tf_module_load, bytes, NULL))
+  generator <- torch_generator()
+  .Call(C_tf_generator_set_state, generator, as_tensor(bytes))
+  generator
 }
 
 torch_save <- function(obj, path, ..., compress = TRUE) {

@@ -6,6 +6,7 @@
 #define R_NO_REMAP
 #include <R.h>
 #include <Rinternals.h>
+#include <R_ext/Rdynload.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <tenfold.h>
@@ -35,6 +36,13 @@ static inline bool is_tensor(SEXP x) { return TYPEOF(x) == EXTPTRSXP && is_handl
 static inline tn_tensor *tensor_of(SEXP x) { return (tn_tensor *)handle_of(x, TENSOR); }
 
 SEXP tf_close(SEXP x);
+void adopt_handle(SEXP x, void *handle);  /* an external pointer owns a handle from now on */
+
+/* ---- handles in R's own streams (saving.c) ---- */
+void register_saving(DllInfo *info);
+void make_savable(SEXP handle);
+void *open_handle(SEXP handle);           /* its address, NULL where it is closed; what was saved is made again */
+void *handle_address(SEXP handle);        /* the same without a jump */
 
 /* ---- R values as arguments (arguments.c); R's NULL is the default ---- */
 typedef const tn_tensor *const *tensor_array;

@@ -173,8 +173,8 @@ static bool is_quantized(SEXP x) {
         }
         return false;
     }
-    if (!is_tensor(x) || R_ExternalPtrAddr(x) == NULL) return false;
-    tn_dtype type = tn_tensor_dtype(R_ExternalPtrAddr(x));
+    if (!is_tensor(x) || handle_address(x) == NULL) return false;
+    tn_dtype type = tn_tensor_dtype(handle_address(x));
     return type == TN_QUINT8 || type == TN_QINT8 || type == TN_QINT32;
 }
 

@@ -39,11 +39,11 @@ static void take_results(r_call *call, SEXP results) {
     if (TYPEOF(results) != VECSXP || Rf_xlength(results) != call->outputs_count) return;
     for (int64_t i = 0; i < call->outputs_count; i++) {
         SEXP each = VECTOR_ELT(results, i);
-        if (each != R_NilValue && (!is_tensor(each) || R_ExternalPtrAddr(each) == NULL)) return;
+        if (each != R_NilValue && (!is_tensor(each) || handle_address(each) == NULL)) return;
     }
     for (int64_t i = 0; i < call->outputs_count; i++) {
         SEXP each = VECTOR_ELT(results, i);
-        if (each != R_NilValue) call->outputs[i] = tn_tensor_share(R_ExternalPtrAddr(each));
+        if (each != R_NilValue) call->outputs[i] = tn_tensor_share(handle_address(each));
     }
     call->done = true;
 }
@@ -102,10 +102,10 @@ static tn_status forward_callback(tn_context *context, const tn_tensor *const *i
     int64_t count = Rf_xlength(kept);
     const tn_tensor *saved[64];
     if (count > 64) return tn_fail("more than 64 tensors cannot be kept for backward");
-    for (int64_t i = 0; i < count; i++) saved[i] = R_ExternalPtrAddr(VECTOR_ELT(kept, i));
+    for (int64_t i = 0; i < count; i++) saved[i] = handle_address(VECTOR_ELT(kept, i));
     tn_status status = tn_context_save(context, saved, count);
     for (int64_t i = 0; status == TN_OK && i < outputs_count; i++) {
-        outputs[i] = tn_tensor_share(R_ExternalPtrAddr(VECTOR_ELT(results, i)));
+        outputs[i] = tn_tensor_share(handle_address(VECTOR_ELT(results, i)));
         if (outputs[i] == NULL) status = tn_error_code();
     }
     return status;

@@ -45,10 +45,16 @@ SEXP tf_setup(SEXP environment) {
     return R_NilValue;
 }
 
+void adopt_handle(SEXP x, void *handle) {
+    R_SetExternalPtrAddr(x, handle);
+    R_RegisterCFinalizerEx(x, finalize, FALSE);
+    make_savable(x);
+}
+
 SEXP give_handle(void *handle, handle_kind kind) {
     if (handle == NULL) raise_last();
     SEXP x = PROTECT(R_MakeExternalPtr(handle, tags[kind], R_NilValue));
-    if (kind != HOOK) R_RegisterCFinalizerEx(x, finalize, FALSE); /* a hook stays until it is removed */
+    if (kind != HOOK) adopt_handle(x, handle); /* a hook stays until it is removed */
     Rf_setAttrib(x, R_ClassSymbol, classes[kind]);
     UNPROTECT(1);
     return x;
@@ -111,7 +117,7 @@ void *handle_of(SEXP x, handle_kind kind) {
     if (!is_handle(x, kind)) {
         fail_with(TN_ERROR_TYPE, "a %s is needed, not %s", class_names[kind], describe_value(x));
     }
-    void *handle = R_ExternalPtrAddr(x);
+    void *handle = open_handle(x);
     if (handle == NULL) fail_with(TN_ERROR_HANDLE, "this %s was closed, or comes from another session", class_names[kind]);
     return handle;
 }
@@ -119,7 +125,8 @@ void *handle_of(SEXP x, handle_kind kind) {
 SEXP tf_close(SEXP x) {
     if (TYPEOF(x) != EXTPTRSXP) fail_with(TN_ERROR_TYPE, "%s cannot be closed", describe_value(x));
     finalize(x);
+    R_SetExternalPtrProtected(x, R_NilValue);
     return R_NilValue;
 }
 
-SEXP tf_is_open(SEXP x) { return Rf_ScalarLogical(TYPEOF(x) == EXTPTRSXP && R_ExternalPtrAddr(x) != NULL); }
+SEXP tf_is_open(SEXP x) { return Rf_ScalarLogical(TYPEOF(x) == EXTPTRSXP && open_handle(x) != NULL); }

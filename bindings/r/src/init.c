@@ -273,5 +273,6 @@ void R_init_tenfold(DllInfo *info) {
     R_useDynamicSymbols(info, FALSE);
     R_forceSymbols(info, TRUE);
     free(methods);
+    register_saving(info);
     register_callables();
 }

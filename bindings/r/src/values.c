@@ -91,8 +91,8 @@ static tn_value *from_r(SEXP x, reason *why, int depth) {
     case NILSXP: return tn_value_none();
     case EXTPTRSXP:
         if (is_tensor(x)) {
-            if (R_ExternalPtrAddr(x) == NULL) return refuse(why, TN_ERROR_HANDLE, "a tensor of the list was closed");
-            return tn_value_tensor(R_ExternalPtrAddr(x));
+            if (handle_address(x) == NULL) return refuse(why, TN_ERROR_HANDLE, "a tensor of the list was closed");
+            return tn_value_tensor(handle_address(x));
         }
         break;
     case LGLSXP: {

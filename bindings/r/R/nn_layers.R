@@ -3,9 +3,21 @@
 
 uniform_parameter <- function(sizes, bound) nn_parameter(torch_uniform_(torch_empty(sizes), -bound, bound))
 
+# Sizes of a layer, by their arguments' names: whole numbers, none below `least`.
+check_sizes <- function(..., least = 1) {
+  given <- list(...)
+  for (name in names(given)) {
+    size <- given[[name]]
+    if (!is.numeric(size) || !length(size) || anyNA(size) || any(size != floor(size)) || any(size < least)) {
+      refuse(name, " is a whole number of at least ", least, ", not ", toString(format(size)))
+    }
+  }
+}
+
 nn_linear <- nn_module(
   "nn_linear",
   initialize = function(in_features, out_features, bias = TRUE) {
+    check_sizes(in_features = in_features, out_features = out_features, least = 0)
     bound <- if (in_features > 0) 1 / sqrt(in_features) else 0
     self$in_features <- in_features
     self$out_features <- out_features
@@ -18,6 +30,7 @@ nn_linear <- nn_module(
 nn_bilinear <- nn_module(
   "nn_bilinear",
   initialize = function(in1_features, in2_features, out_features, bias = TRUE) {
+    check_sizes(in1_features = in1_features, in2_features = in2_features, out_features = out_features)
     bound <- 1 / sqrt(in1_features)
     self$weight <- uniform_parameter(c(out_features, in1_features, in2_features), bound)
     if (bias) self$bias <- uniform_parameter(out_features, bound)
@@ -32,7 +45,8 @@ nn_identity <- nn_module("nn_identity", initialize = function(...) NULL, forward
 # The padding of each side of each dimension, last dimension first, as nnf_pad takes it.
 sides <- function(padding, rank) rep(rev(rep_len(padding, rank)), each = 2)
 
-check_groups <- function(in_channels, out_channels, groups) {
+check_convolution <- function(in_channels, out_channels, kernel_size, groups) {
+  check_sizes(in_channels = in_channels, out_channels = out_channels, kernel_size = kernel_size, groups = groups)
   for (channels in c(in_channels, out_channels)) {
     if (channels %% groups != 0) refuse(channels, " channels cannot be divided into ", groups, " groups")
   }
@@ -43,7 +57,7 @@ new_convolution <- function(name, rank, convolve) {
     name,
     initialize = function(in_channels, out_channels, kernel_size, stride = 1, padding = 0, dilation = 1,
                           groups = 1, bias = TRUE, padding_mode = "zeros") {
-      check_groups(in_channels, out_channels, groups)
+      check_convolution(in_channels, out_channels, kernel_size, groups)
       kernel <- rep_len(kernel_size, rank)
       bound <- 1 / sqrt(in_channels / groups * prod(kernel))
       self$weight <- uniform_parameter(c(out_channels, in_channels / groups, kernel), bound)
@@ -91,7 +105,7 @@ new_transposed_convolution <- function(name, rank, convolve) {
     initialize = function(in_channels, out_channels, kernel_size, stride = 1, padding = 0, output_padding = 0,
                           groups = 1, bias = TRUE, dilation = 1, padding_mode = "zeros") {
       if (padding_mode != "zeros") refuse("a transposed convolution pads with zeros alone")
-      check_groups(in_channels, out_channels, groups)
+      check_convolution(in_channels, out_channels, kernel_size, groups)
       kernel <- rep_len(kernel_size, rank)
       bound <- 1 / sqrt(out_channels / groups * prod(kernel))
       self$weight <- uniform_parameter(c(in_channels, out_channels / groups, kernel), bound)
@@ -114,6 +128,7 @@ nn_conv_transpose3d <- new_transposed_convolution("nn_conv_transpose3d", 3, func
 # ---- embeddings ----
 
 embedding_weight <- function(count, size, padding_idx) {
+  check_sizes(num_embeddings = count, embedding_dim = size)
   weight <- torch_randn(count, size)
   if (!is.null(padding_idx)) torch_zero_(torch_select(weight, 1, padding_idx))
   nn_parameter(weight)

@@ -6,6 +6,7 @@ new_recurrent <- function(name, gates, operator_of, has_cell = FALSE) {
     initialize = function(input_size, hidden_size, num_layers = 1, nonlinearity = "tanh", bias = TRUE,
                           batch_first = FALSE, dropout = 0, bidirectional = FALSE) {
       operator_of(nonlinearity) # refuses what is none
+      check_sizes(input_size = input_size, hidden_size = hidden_size, num_layers = num_layers)
       self$mode <- toupper(operator_of(nonlinearity))
       self$nonlinearity <- nonlinearity
       self$hidden_size <- hidden_size

@@ -31,7 +31,9 @@ counted_from_zero <- c(
   "Target (-?\\d+) is out of bounds",
   "first has size \\d+ in dim (\\d+) and second has size \\d+ in dim (\\d+)",
   "must match except in dimension (\\d+)", "for tensor number (\\d+) in the list",
-  "at non-singleton dimension (\\d+)", "at dimension (\\d+)(?! to have)"
+  "at non-singleton dimension (\\d+)", "at dimension (\\d+)(?! to have)", "for dimension (\\d+)$",
+  "tried to access index (\\d+)", "start \\((\\d+)\\) \\+ length", "at entry (\\d+) and \\[[^]]*\\] at entry (\\d+)",
+  "for operand (\\d+)"
 )
 
 # A message of libtenfold's with dimensions and positions from 1, without the name of the C function that failed.

@@ -203,24 +203,31 @@ print.torch_tensor <- function(x, n = 30, ...) {
   }
   if (layout_name(x) != "strided") return(print_sparse(x, ...))
   if (is_quantized(x)) x <- torch_dequantize(x)
+  if (n < 0) n <- Inf
   shown <- torch_detach(x)
   most <- rep(6, length(dim(x))) # of each dimension in front; rows and columns as many as fit a screen
   if (length(most)) most[length(most)] <- if (length(most) == 1) 1000 else 60
   if (length(most) > 1) most[length(most) - 1] <- n
   if (length(x) <= 1000 && all(utils::tail(utils::head(dim(x), -1), 1) <= n)) most[] <- Inf
+  if (length(most) == 1 && n == Inf) most <- Inf
   for (d in seq_along(dim(x))) if (dim(x)[d] > most[d]) shown <- torch_narrow(shown, d, 1, most[d])
-  print_elements(shown, ...)
-  if (length(shown) < length(x)) {
+  lines <- utils::capture.output(print_elements(shown, ...))
+  rows <- if (length(most) == 1) n else Inf # a vector has as many rows as it needs lines
+  writeLines(utils::head(lines, rows))
+  if (length(shown) < length(x) || length(lines) > rows) {
     cat("... and more of its ", format(length(x), big.mark = ","), " elements (print(x, n = Inf) shows all rows)\n", sep = "")
   }
   invisible(x)
 }
 
-# Integers that R's numbers do not hold exactly are printed as they are.
+# Integers are printed with all of their digits.
 print_elements <- function(x, ...) {
-  wide <- dtype_name(x) == "int64" && length(x) > 0 && torch_any(torch_logical_or(x > 2^53, x < -2^53))$item()
-  if (wide) print(noquote(.Call(C_tf_int64_text, torch_detach(x)), right = TRUE), ...)
-  else print(.Call(C_tf_to_vector, x), ...)
+  largest <- .Machine$integer.max
+  wide <- dtype_name(x) == "int64" && length(x) > 0 && torch_any(torch_logical_or(x > largest, x < -largest))$item()
+  if (wide) return(print(noquote(.Call(C_tf_int64_text, torch_detach(x)), right = TRUE), ...))
+  values <- .Call(C_tf_to_vector, x)
+  if (dtype_name(x) == "int64") storage.mode(values) <- "integer"
+  print(values, ...)
 }
 
 # Called from C with integers that only package bit64 can hold.

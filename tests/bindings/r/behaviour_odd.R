@@ -112,3 +112,54 @@ behaves("CUDA's memory is recorded where there is CUDA", local({
   }
   stopifnot(says(cuda_record_memory_history("some"), "enabled is"), says(cuda_record_memory_history("all", max_entries = 0), "at least one"))
 }))
+
+behaves("the sizes of a layer are whole numbers that it can have", local({
+  stopifnot(says(nn_linear("a", 2), "in_features is a whole number of at least 0, not a"), says(nn_linear(2, -1), "out_features"))
+  stopifnot(says(nn_conv2d(3, 4, 0), "kernel_size is a whole number of at least 1, not 0"), says(nn_conv1d(1.5, 2, 3), "in_channels"))
+  stopifnot(says(nn_embedding(NA, 3), "num_embeddings"), says(nn_lstm(2, 0), "hidden_size"), says(nn_bilinear(1, 0, 2), "in2_features"))
+}))
+
+behaves("what libtorch says of positions counts from one", local({
+  stopifnot(says(torch_take(torch_ones(3), torch_tensor(4L)), "index 4 on a tensor of 3"))
+  stopifnot(says(torch_narrow(torch_ones(3), 1, 2, 5), "start (2) + length (5)"))
+  stopifnot(says(torch_stack(list(torch_ones(2), torch_ones(3))), "[2] at entry 1 and [3] at entry 2"))
+  stopifnot(says(torch_kthvalue(torch_ones(3), 4), "out of range for dimension 1"))
+  stopifnot(says(torch_einsum("ij,jk->ik", list(torch_ones(2, 3), torch_ones(2, 3))), "for operand 2"))
+}))
+
+behaves("whole numbers print with all of their digits, and long vectors are cut", local({
+  printed <- function(x, ...) utils::capture.output(print(x, ...))
+  stopifnot(printed(torch_tensor(100000L))[2] == "[1] 100000", printed(torch_tensor(1234567890123)$to(dtype = torch_int64()))[2] == "[1] 1234567954432")
+  long <- torch_arange(1, 1000)
+  stopifnot(length(printed(long)) == 32, length(printed(long, n = 5)) == 7, grepl("1,000 elements", printed(long, n = 5)[7]))
+  stopifnot(!any(grepl("more", printed(long, n = Inf))), identical(printed(long, n = -1), printed(long, n = Inf)))
+}))
+
+behaves("saveRDS writes tensors, modules, traced functions and generators", local({
+  there_and_back <- function(x) {
+    path <- tempfile(fileext = ".rds")
+    saveRDS(x, path)
+    readRDS(path)
+  }
+  net <- nn_sequential(nn_linear(2, 3), nn_batch_norm1d(3))
+  net(torch_randn(4, 2))
+  again <- there_and_back(net)
+  for (each in list(net, again)) each$eval()
+  x <- torch_randn(4, 2)
+  stopifnot(isTRUE(all.equal(again(x), net(x))), all(vapply(again$parameters, function(p) p$requires_grad, TRUE)))
+  stopifnot(identical(names(again$state_dict()), names(net$state_dict())), is_nn_parameter(again$parameters[[1]]))
+  shared <- there_and_back(list(a = x, b = x))
+  shared$a$add_(1)
+  stopifnot(as_array(shared$b) == as_array(x + 1), identical(class(there_and_back(nn_buffer(x))), class(nn_buffer(x))))
+  generator <- torch_generator(7L)
+  torch_randn(3, generator = generator)
+  other <- there_and_back(generator)
+  stopifnot(as_array(torch_randn(2, generator = generator)) == as_array(torch_randn(2, generator = other)))
+  stopifnot(as_array(there_and_back(jit_trace(nnf_relu, torch_ones(1)))(torch_tensor(c(-1, 2)))) == c(0, 2))
+  closed <- torch_ones(1)
+  close(closed)
+  stopifnot(says(there_and_back(closed) + 1, "was closed"), says(unserialize(serialize(x, NULL, version = 2)) + 1, "another session"))
+  sparse <- torch_sparse_coo_tensor(torch_tensor(matrix(1:2, 1)), torch_ones(2))
+  stopifnot(says(there_and_back(sparse), "sparse tensor cannot be saved"), says(there_and_back(torch_ones(1, device = "meta")), "meta tensor"))
+  stopifnot(identical(attr(torch_load(torch_serialize(nn_buffer(x, persistent = FALSE))), "persistent"), FALSE))
+}))

@@ -5,7 +5,7 @@ start_workers <- function(loader) {
   # R's own generator decides, so that set.seed() decides; a failure to bind takes the next port.
   server <- open_server()
   on.exit(close(server$socket))
-  lapply(seq_len(loader$num_workers), function(id) {
+  scripts <- lapply(seq_len(loader$num_workers), function(id) {
     script <- tempfile(fileext = ".R")
     writeLines(c(
       paste0(".libPaths(", paste(deparse(.libPaths()), collapse = ""), ")"),
@@ -13,9 +13,13 @@ start_workers <- function(loader) {
       paste0("tenfold:::serve_batches(", server$port, "L)")
     ), script)
     system2(file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(script)), wait = FALSE, stdout = FALSE, stderr = FALSE)
-    connection <- socketAccept(server$socket, blocking = TRUE, open = "a+b", timeout = 60)
+    script
+  })
+  # They start side by side, and are numbered as they connect.
+  lapply(seq_along(scripts), function(id) {
+    connection <- socketAccept(server$socket, blocking = TRUE, open = "a+b", timeout = 120)
     send(connection, list(
-      script = script, info = list(id = id, workers = loader$num_workers, seed = sample.int(1e6, 1)),
+      scripts = scripts, info = list(id = id, workers = loader$num_workers, seed = sample.int(1e6, 1)),
       init = loader$worker_init_fn, globals = loader$worker_globals, packages = loader$worker_packages, fetch = loader$fetch
     ))
     connection
@@ -56,7 +60,8 @@ serve_batches <- function(port) {
   connection <- socketConnection(port = port, blocking = TRUE, open = "a+b", timeout = 24 * 3600)
   on.exit(close(connection))
   given <- receive(connection)
-  unlink(given$script)
+  # The last to start removes all scripts: each was read before its process connected.
+  if (given$info$id == given$info$workers) unlink(unlist(given$scripts))
   world <- globalenv()
   ready <- tryCatch({
     assign(".worker_info", given$info, world)

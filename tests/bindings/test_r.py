@@ -16,6 +16,10 @@ import torch
 from safetensors.torch import load_file
 from torch.jit.mobile import _load_for_lite_interpreter
 
+from tenfold.capi.bindings_r import operators
+from tenfold.capi.describe import describe
+from tenfold.capi.locate import find_libtorch
+from tenfold.capi.r_examples import example
 from tests.bindings import learning
 from tests.bindings.r_process import ROOT, built_library, evaluate, library, run, start
 from tests.bindings.r_sweep import SHADOWED, Sweep
@@ -204,7 +208,7 @@ MISTAKES = {
     "{x <- torch_tensor(1:2); x[1] <- NA}": "ARGUMENT",
     "{x <- torch_ones(2); close(x); x + 1}": "HANDLE",
     "{x <- torch_ones(2); close(x); close(x); x$shape}": "HANDLE",
-    "unserialize(serialize(torch_ones(2), NULL)) + 1": "HANDLE",
+    "unserialize(serialize(torch_ones(2), NULL, version = 2)) + 1": "HANDLE",
     "torch_ones(2)$nonsense": "NOT_FOUND",
     "torch_matmul(torch_ones(2, 3), torch_ones(2, 3))": "TORCH",
     "torch_gather(torch_ones(2), 1, torch_tensor(c(0L, 1L)))": "INDEX",
@@ -280,6 +284,20 @@ def test_examples_run(name: str, tmp_path: Path) -> None:
     path = tmp_path / "digits.safetensors"
     learning.all_digits(path)
     run(EXAMPLES / name, path)
+
+
+def test_examples_of_help_pages_run(tmp_path: Path) -> None:
+    public = [op for op in operators(describe(find_libtorch()).functions) if not op.is_part]
+    examples = {op.name: example(op) for op in public}
+    for name in ("relu", "rand", "arange", "add_", "nonzero", "bernoulli", "dropout"):
+        assert examples[name], name
+    assert sum(shown is not None for shown in examples.values()) > 0.95 * len(public)
+    (tmp_path / "examples.R").write_text("\n".join(filter(None, examples.values())), encoding="utf-8")
+    code = f"""
+    for (call in parse("{tmp_path}/examples.R")) {{
+      tryCatch(eval(call, new.env()), error = function(e) cat(deparse(call), conditionMessage(e), "\\n"))
+    }}"""
+    assert evaluate(tmp_path, code) == ""
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def help_page(op: ROperator) -> str:
             items += "\n\\item{inplace}{whether the result is written into the input}"
     schemas = "\n".join(_rd(str(form.schema)) for form in op.forms)
     shown = example(op)
-    examples = f"\\examples{{\n{shown}\n}}\n" if shown else ""
+    examples = f"\\examples{{\n{_wrapped(shown)}\n}}\n" if shown else ""
     return f"""\\name{{torch_{op.name}}}
 \\alias{{torch_{op.name}}}{alias}
 \\title{{{_rd(op.name)}}}

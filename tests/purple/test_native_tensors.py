@@ -2,11 +2,13 @@
 
 import contextlib
 import io
+import shlex
 import subprocess
 
 import torch
 
 from tenfold.purple.build import build as build_file
+from tenfold.purple.cli import main as purple
 from tenfold.purple.emit_c import compile_program
 from tenfold.purple.interpret import Session, expand_program
 from tests.capi.bridge import built as libtenfold
@@ -173,14 +175,19 @@ CELLS_USED = """
 """
 
 
-def test_foreign_functions_compute_with_tensors_both_ways(tmp_path, monkeypatch):
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "cells.c").write_text(CELLS)
-    library = tmp_path / "lib" / "cells.so"
+def _with_cells(folder):
+    """A program of foreign functions, and the library that it names, in a folder."""
+    (folder / "lib").mkdir()
+    (folder / "cells.c").write_text(CELLS)
     flags = [*libtenfold().compile_flags, "-shared", "-fPIC", "-Wl,-soname,cells.so"]
-    subprocess.run(["cc", str(tmp_path / "cells.c"), *flags, "-o", str(library)], check=True)
-    source, program = tmp_path / "program.purple", tmp_path / "program"
-    source.write_text(CELLS_USED)
+    command = ["cc", str(folder / "cells.c"), *flags, "-o", str(folder / "lib" / "cells.so")]
+    subprocess.run(command, check=True)
+    (folder / "program.purple").write_text(CELLS_USED)
+    return folder / "program.purple", folder / "program"
+
+
+def test_foreign_functions_compute_with_tensors_both_ways(tmp_path, monkeypatch):
+    source, program = _with_cells(tmp_path)
     build_file(str(source), str(program))
     monkeypatch.chdir("/")  # the library is found from everywhere
     done = run(str(program))
@@ -189,6 +196,17 @@ def test_foreign_functions_compute_with_tensors_both_ways(tmp_path, monkeypatch)
         Session().run_text(CELLS_USED, str(source))
     assert (done.stderr, done.stdout) == ("", printed.getvalue())
     assert done.stdout.startswith("3 14.0 tensor([ 2., -4.,  6.]) tensor([1., 4., 9.])\n0 ")
+
+
+def test_flags_of_a_program_link_the_libraries_that_it_names(tmp_path, monkeypatch, capsys):
+    source, program = _with_cells(tmp_path)
+    assert purple(["-c", str(source)]) == 0
+    (tmp_path / "program.c").write_text(capsys.readouterr().out)
+    assert purple(["flags", str(source)]) == 0
+    flags = shlex.split(capsys.readouterr().out)
+    subprocess.run(["cc", "-std=c99", str(tmp_path / "program.c"), *flags, "-o", str(program)], check=True)
+    monkeypatch.chdir("/")
+    assert run(str(program)).stdout.startswith("3 14.0 tensor([ 2., -4.,  6.])")
 
 
 def test_gradients_flow_through_a_torchscript_file_both_ways(tmp_path):

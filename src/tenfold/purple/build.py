@@ -102,8 +102,7 @@ def build_program(
     with tempfile.TemporaryDirectory() as folder:
         own = program_objects(units, compiler, flags, folder, program.file)
         links = libtenfold.link_flags_for(rpath) if libtenfold else []
-        for library in libraries(program):
-            links += [link_flag(library), *run_path(library)]
+        links += foreign_flags(program)
         command = [compiler, *flags, *own, *objects, "-o", output, *links, "-lm", "-lpthread"]
         try:
             run(command, program.file)
@@ -147,6 +146,11 @@ def missing_function(program: core.Program, complaint: str) -> PurpleError | Non
                 message = f"{core.shown(form.name)}: {library} has no function {form.symbol}"
                 return PurpleError(message, "foreign", form.place, help="name its library by :library")
     return None
+
+
+def foreign_flags(program: core.Program) -> list[str]:
+    """What links the libraries that a program's declarations name."""
+    return [flag for library in libraries(program) for flag in (link_flag(library), *run_path(library))]
 
 
 def link_flag(library: str) -> str:

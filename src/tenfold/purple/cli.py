@@ -73,8 +73,10 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
         output = built.output or str(Path(built.file).with_suffix(""))
         return lambda: _reported(lambda: _build(built.file, output, built.debug, built.rpath), _sources)
     if given[:1] == ["flags"]:
-        _parser("flags", _FLAGS, "cc life.c $(purple flags) -o life").parse_args(given[1:])
-        return lambda: _print(shlex.join(library_flags(build_libtenfold())) + "\n")
+        parser = _parser("flags", _FLAGS, "cc life.c $(purple flags) -o life")
+        parser.add_argument("file", nargs="?", help="a program, for the libraries of its foreign functions")
+        linked = parser.parse_args(given[1:])
+        return lambda: _reported(lambda: _flags(linked.file), _sources)
     if given[:1] == ["test"]:
         parser = _parser("test", "Run files of checks.", "purple test checks.purple")
         parser.add_argument("files", nargs="+", metavar="file")
@@ -163,6 +165,11 @@ def _expanded(path: str) -> core.Program:
     text = read_source(path)
     _sources[path] = text
     return expand_program(text, path)
+
+
+def _flags(path: str | None) -> int:
+    foreign = builder.foreign_flags(_expanded(path)) if path else []
+    return _print(shlex.join([*library_flags(build_libtenfold()), *foreign]) + "\n")
 
 
 def _build(path: str, output: str, debug: bool, rpath: str | None) -> int:

@@ -190,6 +190,35 @@ def test_what_was_saved_here_or_tried_before_is_not_tried_again(exported, tmp_pa
     tn.load_stablehlo(tmp_path / "model.stablehlo")(tn.ones(1, 3))
 
 
+OPEN = """module {{ func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {{
+    %size = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+    %by = stablehlo.constant dense<{by}> : tensor<i32>
+    %other = stablehlo.{op} %size, %by : tensor<i32>
+    %sizes = stablehlo.reshape %other : (tensor<i32>) -> tensor<1xi32>
+    %0 = stablehlo.dynamic_iota %sizes, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
+    return %0 : tensor<?xf32> }} }}"""
+
+
+@pytest.mark.parametrize("op", ["divide", "remainder"])
+def test_sizes_that_kill_who_computes_them_are_refused(op):
+    """MLIR divides numbers that it knows, by zero too."""
+    assert tn.load_stablehlo(OPEN.format(op=op, by=3).encode())(tn.ones(5)).shape == (
+        5 // 3 if op == "divide" else 5 % 3,
+    )
+    run = tn.load_stablehlo(OPEN.format(op=op, by=0).encode())
+    with pytest.raises(tn.FormatError, match=r"died of it \(SIGFPE\)"):
+        run(tn.ones(4))
+
+
+def test_sizes_that_were_fixed_before_are_not_fixed_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("TENFOLD_CACHE_DIR", str(tmp_path / "cache"))
+    text = OPEN.format(op="multiply", by=3).encode()
+    tn.load_stablehlo(text)(tn.ones(2))
+    monkeypatch.setattr(trial, "_known", {})  # as in another process
+    monkeypatch.setattr(trial, "_ask", lambda *_: pytest.fail("tried again"))
+    assert tn.load_stablehlo(text)(tn.ones(2)).tolist() == [0, 1, 2, 3, 4, 5]
+
+
 def test_a_file_of_others_may_have_open_sizes():
     text = b"""module { func.func @main(%a: tensor<?x3xf32>) -> tensor<?x3xf32> {
         %0 = stablehlo.add %a, %a : tensor<?x3xf32> return %0 : tensor<?x3xf32> } }"""

@@ -32,6 +32,7 @@ class LoadedModule:
     def __init__(self, module: stablehlo.Module, ours: bool = False):
         self.module = module
         self._compile = xla.compile if ours else trial.compiled
+        self._refined = portable.refined if ours else trial.refined
         self.inputs, self.outputs = portable.signature(module)
         self.dimensions: dict[str, Dim] = {}
         self._named: list[SymbolicType] | None = None  # the types of the inputs by the names of their sizes
@@ -58,7 +59,7 @@ class LoadedModule:
         key = (device, *[actual for actual, type in zip(types, self.inputs) if isinstance(type, OpenType)])
         compiled = self._executables.get(key)
         if compiled is None:
-            module = self.module if len(key) == 1 else portable.refined(self.module, types)
+            module = self.module if len(key) == 1 else self._refined(self.module, types)
             outputs = portable.signature(module)[1]
             compiled = self._executables[key] = (self._compile(module, device), outputs)
         executable, outputs = compiled

@@ -22,15 +22,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 from tenfold import version
 from tenfold.base import digests, errors
 from tenfold.base.devices import Device
+from tenfold.base.dtypes import BY_NAME
 from tenfold.base.errors import EngineError, FormatError, TenfoldError
 from tenfold.base.forking import forkable
 from tenfold.engines import iree, xla
+from tenfold.flat.ir import TensorType
 from tenfold.mlir import portable, stablehlo
 from tenfold.runtime import cache
 
@@ -90,6 +92,21 @@ def compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
         code = _ask({"do": "compile"}, module.bytecode(), COMPILE_SECONDS)
         cache.store(name, code)
     return xla.deserialize(code, module, device)
+
+
+def refined(module: stablehlo.Module, types: Sequence[TensorType]) -> stablehlo.Module:
+    """A module that others wrote, with its open sizes fixed in the child: MLIR computes them as it does so,
+    and dies of some, of a division by zero for one."""
+    spelled = [(type.dtype.name, type.shape) for type in types]
+    name = cache.key(
+        "refined", version.release, stablehlo.jaxlib_version(), module.text(whole=True), str(spelled)
+    )
+    fixed = cache.load(name)
+    if fixed is None:
+        data = module.bytecode()
+        fixed = _ask({"do": "refine", "types": spelled}, data, SECONDS + len(data) / 1e6)
+        cache.store(name, fixed)
+    return portable.read(fixed)
 
 
 def require_loadable(data: bytes, target: str) -> None:
@@ -290,6 +307,9 @@ def _prepared(request: dict[str, Any]) -> Callable[[bytes], bytes]:
         iree.runtime()
         return lambda data: _loaded(iree.Executable, data, request["target"], True)
     stablehlo.bindings()
+    if request["do"] == "refine":
+        types = [TensorType(BY_NAME[name], tuple(shape)) for name, shape in request["types"]]
+        return lambda data: portable.refined(portable.read(data), types).bytecode()
     return _compiled if request["do"] == "compile" else lambda data: _loaded(portable.read, data)
 
 

@@ -12,11 +12,12 @@ FRESH = """
 import sys
 import tenfold as tn
 tn.nn, tn.optim
-for name in ("nn.utils.prune", "nn.utils.parametrize", "optim.swa_utils"):
+for name in ("nn.recurrent", "nn.utils.prune", "nn.utils.parametrize", "optim.adam", "optim.swa_utils"):
     assert f"tenfold.{name}" not in sys.modules, name
 import tenfold.nn.utils.spectral_norm
 assert callable(tn.nn.utils.spectral_norm) and tn.nn.utils.prune.__name__ == "tenfold.nn.utils.prune"
 assert tn.nn.utils.clip_grad_norm_ is tn.nn.utils.clip_grad.clip_grad_norm_
+assert tn.nn.LSTM is tn.nn.recurrent.LSTM and tn.optim.AdamW is tn.optim.adam.AdamW
 assert tn.optim.lr_scheduler.StepLR and tn.optim.swa_utils.AveragedModel
 """
 
@@ -26,9 +27,20 @@ def test_submodules_load_when_one_of_their_names_is_used():
 
 
 def test_every_public_name_is_there_and_listed():
-    for package in (tn.nn.utils, tn.optim):
+    for package in (tn.nn, tn.nn.utils, tn.optim):
         assert set(package.__all__) <= set(dir(package))
         assert all(getattr(package, name) is not None for name in package.__all__)
+
+
+REPLACED = """
+import tenfold as tn
+tn.nn.Conv2d = "another layer"
+assert tn.nn.Conv1d.__module__ == "tenfold.nn.convolution" and tn.nn.Conv2d == "another layer"
+"""
+
+
+def test_a_name_that_a_program_has_replaced_stays_when_its_submodule_loads():
+    subprocess.run([sys.executable, "-c", REPLACED], check=True)
 
 
 def test_an_unknown_name_is_an_error_that_suggests_one():

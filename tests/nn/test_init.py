@@ -183,7 +183,7 @@ STARTS = [
 
 @pytest.mark.parametrize(("call", "bounds"), STARTS)
 def test_layers_start_evenly_spread_as_pytorchs(call, bounds):
-    state = eval(call, vars(nn)).state_dict()
+    state = eval(f"nn.{call}").state_dict()
     theirs = eval(call, vars(torch.nn)).state_dict()
     for name, bound in bounds.items():
         for each in (state[name].numpy(), theirs[name].numpy()):
@@ -199,7 +199,7 @@ def test_embeddings_start_normal_but_for_the_padding():
 def test_constant_starts_are_pytorchs():
     for call in ("BatchNorm1d(3)", "LayerNorm(3)", "GroupNorm(1, 3)", "RMSNorm(3)", "PReLU(3)",
                  "InstanceNorm1d(3, affine=True, track_running_stats=True)"):  # fmt: skip
-        ours, theirs = eval(call, vars(nn)), eval(call, vars(torch.nn))
+        ours, theirs = eval(f"nn.{call}"), eval(call, vars(torch.nn))
         for reset in (False, True):
             if reset and hasattr(ours, "reset_parameters"):
                 with tn.no_grad():

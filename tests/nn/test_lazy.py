@@ -33,7 +33,7 @@ CASES = [
 
 @pytest.mark.parametrize(("call", "shape", "becomes"), CASES)
 def test_a_lazy_layer_becomes_the_layer_that_fits_its_input(call, shape, becomes):
-    lazy, plain = eval(call, vars(nn)), eval(becomes, vars(nn))
+    lazy, plain = eval(f"nn.{call}"), eval(f"nn.{becomes}")
     assert repr(lazy) == repr(eval(call, vars(torch.nn)))
     assert lazy.has_uninitialized_params() or "affine=False" in call
     result = lazy(tn.ones(*shape))

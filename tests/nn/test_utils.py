@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 def twins(call: str) -> tuple[Any, Any]:
     """The same layer, with the same weights, in both libraries."""
-    theirs, ours = eval(call, vars(torch.nn)), eval(call, vars(nn))
+    theirs, ours = eval(call, vars(torch.nn)), eval(f"nn.{call}")
     load(ours, theirs)
     return ours, theirs
 
@@ -297,7 +297,7 @@ def test_mistakes_are_refused(act, message):
     ],
 )
 def test_a_fused_layer_computes_what_both_do(layer, norm, shape):
-    first, second = eval(layer, vars(nn)), eval(norm, vars(nn))
+    first, second = eval(f"nn.{layer}"), eval(f"nn.{norm}")
     x = tn.randn(*shape)
     second(first(x) * 3 + 1)  # for running statistics
     first.eval(), second.eval()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tenfold.base.errors import unknown_name
+from tenfold.base.garbage import kept
 
 
 def late_names(
@@ -26,8 +27,10 @@ def late_names(
         if name not in module_of:
             raise unknown_name(package, name, [*namespace, *module_of])
         submodule = module_of[name]
-        module = importlib.import_module(f"{package}.{submodule}")
-        namespace.update({each: getattr(module, each) for each in names_of[submodule]})
+        with kept():
+            module = importlib.import_module(f"{package}.{submodule}")
+        for each in names_of[submodule]:
+            namespace.setdefault(each, getattr(module, each))  # what a program has put there stays
         return namespace[name]
 
     return load, lambda: sorted({*namespace, *module_of})

@@ -1,171 +1,182 @@
-"""`tenfold.nn`: neural networks, by the names of `torch.nn`."""
+"""`tenfold.nn`: neural networks, by the names of `torch.nn`.
 
-from typing import TYPE_CHECKING, Any
+A file of layers loads when one of them is first used.
+"""
 
-from tenfold.base.errors import unknown_name
-from tenfold.nn import functional, grad, init, utils
-from tenfold.nn import modules as modules
-from tenfold.nn import optimized as optimized
-from tenfold.nn.activation import (
-    CELU,
-    ELU,
-    GELU,
-    GLU,
-    SELU,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
-    RReLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
-    Softplus,
-    Softshrink,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-    Threshold,
-)
-from tenfold.nn.adaptive import AdaptiveLogSoftmaxWithLoss
-from tenfold.nn.attention import MultiheadAttention
-from tenfold.nn.containers import ModuleDict, ModuleList, Sequential
-from tenfold.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from tenfold.nn.distance import CosineSimilarity, PairwiseDistance
-from tenfold.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
-from tenfold.nn.embedding import Embedding, EmbeddingBag
-from tenfold.nn.lazy import (
-    LazyBatchNorm1d,
-    LazyBatchNorm2d,
-    LazyBatchNorm3d,
-    LazyConv1d,
-    LazyConv2d,
-    LazyConv3d,
-    LazyConvTranspose1d,
-    LazyConvTranspose2d,
-    LazyConvTranspose3d,
-    LazyInstanceNorm1d,
-    LazyInstanceNorm2d,
-    LazyInstanceNorm3d,
-    LazyLinear,
-)
-from tenfold.nn.linear import Bilinear, Identity, Linear
-from tenfold.nn.loss import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CrossEntropyLoss,
-    CTCLoss,
-    GaussianNLLLoss,
-    HuberLoss,
-    KLDivLoss,
-    L1Loss,
-    MSELoss,
-    NLLLoss,
-    NLLLoss2d,
-    PoissonNLLLoss,
-    SmoothL1Loss,
-)
-from tenfold.nn.margin_loss import (
-    CosineEmbeddingLoss,
-    HingeEmbeddingLoss,
-    MarginRankingLoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
+from typing import TYPE_CHECKING
+
+from tenfold.base.late import late_names
+from tenfold.nn import functional, init
 from tenfold.nn.module import Module
-from tenfold.nn.normalisation import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    CrossMapLRN2d,
-    GroupNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    LayerNorm,
-    LocalResponseNorm,
-    RMSNorm,
-)
-from tenfold.nn.padding import (
-    CircularPad1d,
-    CircularPad2d,
-    CircularPad3d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ConstantPad3d,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReflectionPad3d,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ReplicationPad3d,
-    ZeroPad1d,
-    ZeroPad2d,
-    ZeroPad3d,
-)
 from tenfold.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-from tenfold.nn.parameter_containers import ParameterDict, ParameterList
-from tenfold.nn.pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    FractionalMaxPool2d,
-    FractionalMaxPool3d,
-    LPPool1d,
-    LPPool2d,
-    LPPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
-)
-from tenfold.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
-from tenfold.nn.shuffling import (
-    ChannelShuffle,
-    Flatten,
-    Fold,
-    PixelShuffle,
-    PixelUnshuffle,
-    Unflatten,
-    Unfold,
-    Upsample,
-    UpsamplingBilinear2d,
-    UpsamplingNearest2d,
-)
-from tenfold.nn.transformer import (
-    Transformer,
-    TransformerDecoder,
-    TransformerDecoderLayer,
-    TransformerEncoder,
-    TransformerEncoderLayer,
-)
 
 if TYPE_CHECKING:
+    from tenfold.nn import grad, utils
+    from tenfold.nn import modules as modules
+    from tenfold.nn import optimized as optimized
     from tenfold.nn import parallel as parallel
+    from tenfold.nn.activation import (
+        CELU,
+        ELU,
+        GELU,
+        GLU,
+        SELU,
+        Hardshrink,
+        Hardsigmoid,
+        Hardswish,
+        Hardtanh,
+        LeakyReLU,
+        LogSigmoid,
+        LogSoftmax,
+        Mish,
+        PReLU,
+        ReLU,
+        ReLU6,
+        RReLU,
+        Sigmoid,
+        SiLU,
+        Softmax,
+        Softmax2d,
+        Softmin,
+        Softplus,
+        Softshrink,
+        Softsign,
+        Tanh,
+        Tanhshrink,
+        Threshold,
+    )
+    from tenfold.nn.adaptive import AdaptiveLogSoftmaxWithLoss
+    from tenfold.nn.attention import MultiheadAttention
+    from tenfold.nn.containers import ModuleDict, ModuleList, Sequential
+    from tenfold.nn.convolution import (
+        Conv1d,
+        Conv2d,
+        Conv3d,
+        ConvTranspose1d,
+        ConvTranspose2d,
+        ConvTranspose3d,
+    )
+    from tenfold.nn.distance import CosineSimilarity, PairwiseDistance
+    from tenfold.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
+    from tenfold.nn.embedding import Embedding, EmbeddingBag
+    from tenfold.nn.lazy import (
+        LazyBatchNorm1d,
+        LazyBatchNorm2d,
+        LazyBatchNorm3d,
+        LazyConv1d,
+        LazyConv2d,
+        LazyConv3d,
+        LazyConvTranspose1d,
+        LazyConvTranspose2d,
+        LazyConvTranspose3d,
+        LazyInstanceNorm1d,
+        LazyInstanceNorm2d,
+        LazyInstanceNorm3d,
+        LazyLinear,
+    )
+    from tenfold.nn.linear import Bilinear, Identity, Linear
     from tenfold.nn.linear_loss import LinearCrossEntropyLoss, LinearCrossEntropyOptions
+    from tenfold.nn.loss import (
+        BCELoss,
+        BCEWithLogitsLoss,
+        CrossEntropyLoss,
+        CTCLoss,
+        GaussianNLLLoss,
+        HuberLoss,
+        KLDivLoss,
+        L1Loss,
+        MSELoss,
+        NLLLoss,
+        NLLLoss2d,
+        PoissonNLLLoss,
+        SmoothL1Loss,
+    )
+    from tenfold.nn.margin_loss import (
+        CosineEmbeddingLoss,
+        HingeEmbeddingLoss,
+        MarginRankingLoss,
+        MultiLabelMarginLoss,
+        MultiLabelSoftMarginLoss,
+        MultiMarginLoss,
+        SoftMarginLoss,
+        TripletMarginLoss,
+        TripletMarginWithDistanceLoss,
+    )
+    from tenfold.nn.normalisation import (
+        BatchNorm1d,
+        BatchNorm2d,
+        BatchNorm3d,
+        CrossMapLRN2d,
+        GroupNorm,
+        InstanceNorm1d,
+        InstanceNorm2d,
+        InstanceNorm3d,
+        LayerNorm,
+        LocalResponseNorm,
+        RMSNorm,
+    )
+    from tenfold.nn.padding import (
+        CircularPad1d,
+        CircularPad2d,
+        CircularPad3d,
+        ConstantPad1d,
+        ConstantPad2d,
+        ConstantPad3d,
+        ReflectionPad1d,
+        ReflectionPad2d,
+        ReflectionPad3d,
+        ReplicationPad1d,
+        ReplicationPad2d,
+        ReplicationPad3d,
+        ZeroPad1d,
+        ZeroPad2d,
+        ZeroPad3d,
+    )
     from tenfold.nn.parallel import DataParallel
+    from tenfold.nn.parameter_containers import ParameterDict, ParameterList
+    from tenfold.nn.pooling import (
+        AdaptiveAvgPool1d,
+        AdaptiveAvgPool2d,
+        AdaptiveAvgPool3d,
+        AdaptiveMaxPool1d,
+        AdaptiveMaxPool2d,
+        AdaptiveMaxPool3d,
+        AvgPool1d,
+        AvgPool2d,
+        AvgPool3d,
+        FractionalMaxPool2d,
+        FractionalMaxPool3d,
+        LPPool1d,
+        LPPool2d,
+        LPPool3d,
+        MaxPool1d,
+        MaxPool2d,
+        MaxPool3d,
+        MaxUnpool1d,
+        MaxUnpool2d,
+        MaxUnpool3d,
+    )
+    from tenfold.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
+    from tenfold.nn.shuffling import (
+        ChannelShuffle,
+        Flatten,
+        Fold,
+        PixelShuffle,
+        PixelUnshuffle,
+        Unflatten,
+        Unfold,
+        Upsample,
+        UpsamplingBilinear2d,
+        UpsamplingNearest2d,
+    )
     from tenfold.nn.sync_batch_norm import SyncBatchNorm
+    from tenfold.nn.transformer import (
+        Transformer,
+        TransformerDecoder,
+        TransformerDecoderLayer,
+        TransformerEncoder,
+        TransformerEncoderLayer,
+    )
 
 __all__ = [
     "CELU",
@@ -341,28 +352,174 @@ __all__ = [
     "utils",
 ]  # fmt: skip
 
-
-_LATE = ("DataParallel", "LinearCrossEntropyLoss", "LinearCrossEntropyOptions", "SyncBatchNorm", "parallel")
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise unknown_name("tenfold.nn", name, [*globals(), *_LATE])
-    if name.startswith("Linear"):  # few need it, and it needs Python's dataclasses
-        from tenfold.nn import linear_loss
-
-        for each in ("LinearCrossEntropyLoss", "LinearCrossEntropyOptions"):
-            globals()[each] = getattr(linear_loss, each)
-        return globals()[name]
-    # They need `tenfold.distributed`, which takes as long to import as all of the other layers.
-    import tenfold.nn.parallel as parallel
-    from tenfold.nn import sync_batch_norm
-
-    globals().update(
-        parallel=parallel, DataParallel=parallel.DataParallel, SyncBatchNorm=sync_batch_norm.SyncBatchNorm
-    )
-    return globals()[name]
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+__getattr__, __dir__ = late_names(
+    __name__,
+    {
+        "activation": (
+            "CELU",
+            "ELU",
+            "GELU",
+            "GLU",
+            "SELU",
+            "Hardshrink",
+            "Hardsigmoid",
+            "Hardswish",
+            "Hardtanh",
+            "LeakyReLU",
+            "LogSigmoid",
+            "LogSoftmax",
+            "Mish",
+            "PReLU",
+            "ReLU",
+            "ReLU6",
+            "RReLU",
+            "Sigmoid",
+            "SiLU",
+            "Softmax",
+            "Softmax2d",
+            "Softmin",
+            "Softplus",
+            "Softshrink",
+            "Softsign",
+            "Tanh",
+            "Tanhshrink",
+            "Threshold",
+        ),
+        "adaptive": ("AdaptiveLogSoftmaxWithLoss",),
+        "attention": ("MultiheadAttention",),
+        "containers": ("ModuleDict", "ModuleList", "Sequential"),
+        "convolution": (
+            "Conv1d",
+            "Conv2d",
+            "Conv3d",
+            "ConvTranspose1d",
+            "ConvTranspose2d",
+            "ConvTranspose3d",
+        ),
+        "distance": ("CosineSimilarity", "PairwiseDistance"),
+        "dropout": ("AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"),
+        "embedding": ("Embedding", "EmbeddingBag"),
+        "grad": (),
+        "lazy": (
+            "LazyBatchNorm1d",
+            "LazyBatchNorm2d",
+            "LazyBatchNorm3d",
+            "LazyConv1d",
+            "LazyConv2d",
+            "LazyConv3d",
+            "LazyConvTranspose1d",
+            "LazyConvTranspose2d",
+            "LazyConvTranspose3d",
+            "LazyInstanceNorm1d",
+            "LazyInstanceNorm2d",
+            "LazyInstanceNorm3d",
+            "LazyLinear",
+        ),
+        "linear": ("Bilinear", "Identity", "Linear"),
+        "linear_loss": ("LinearCrossEntropyLoss", "LinearCrossEntropyOptions"),
+        "loss": (
+            "BCELoss",
+            "BCEWithLogitsLoss",
+            "CrossEntropyLoss",
+            "CTCLoss",
+            "GaussianNLLLoss",
+            "HuberLoss",
+            "KLDivLoss",
+            "L1Loss",
+            "MSELoss",
+            "NLLLoss",
+            "NLLLoss2d",
+            "PoissonNLLLoss",
+            "SmoothL1Loss",
+        ),
+        "margin_loss": (
+            "CosineEmbeddingLoss",
+            "HingeEmbeddingLoss",
+            "MarginRankingLoss",
+            "MultiLabelMarginLoss",
+            "MultiLabelSoftMarginLoss",
+            "MultiMarginLoss",
+            "SoftMarginLoss",
+            "TripletMarginLoss",
+            "TripletMarginWithDistanceLoss",
+        ),
+        "modules": (),
+        "normalisation": (
+            "BatchNorm1d",
+            "BatchNorm2d",
+            "BatchNorm3d",
+            "CrossMapLRN2d",
+            "GroupNorm",
+            "InstanceNorm1d",
+            "InstanceNorm2d",
+            "InstanceNorm3d",
+            "LayerNorm",
+            "LocalResponseNorm",
+            "RMSNorm",
+        ),
+        "optimized": (),
+        "padding": (
+            "CircularPad1d",
+            "CircularPad2d",
+            "CircularPad3d",
+            "ConstantPad1d",
+            "ConstantPad2d",
+            "ConstantPad3d",
+            "ReflectionPad1d",
+            "ReflectionPad2d",
+            "ReflectionPad3d",
+            "ReplicationPad1d",
+            "ReplicationPad2d",
+            "ReplicationPad3d",
+            "ZeroPad1d",
+            "ZeroPad2d",
+            "ZeroPad3d",
+        ),
+        "parallel": ("DataParallel",),
+        "parameter_containers": ("ParameterDict", "ParameterList"),
+        "pooling": (
+            "AdaptiveAvgPool1d",
+            "AdaptiveAvgPool2d",
+            "AdaptiveAvgPool3d",
+            "AdaptiveMaxPool1d",
+            "AdaptiveMaxPool2d",
+            "AdaptiveMaxPool3d",
+            "AvgPool1d",
+            "AvgPool2d",
+            "AvgPool3d",
+            "FractionalMaxPool2d",
+            "FractionalMaxPool3d",
+            "LPPool1d",
+            "LPPool2d",
+            "LPPool3d",
+            "MaxPool1d",
+            "MaxPool2d",
+            "MaxPool3d",
+            "MaxUnpool1d",
+            "MaxUnpool2d",
+            "MaxUnpool3d",
+        ),
+        "recurrent": ("GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"),
+        "shuffling": (
+            "ChannelShuffle",
+            "Flatten",
+            "Fold",
+            "PixelShuffle",
+            "PixelUnshuffle",
+            "Unflatten",
+            "Unfold",
+            "Upsample",
+            "UpsamplingBilinear2d",
+            "UpsamplingNearest2d",
+        ),
+        "sync_batch_norm": ("SyncBatchNorm",),
+        "transformer": (
+            "Transformer",
+            "TransformerDecoder",
+            "TransformerDecoderLayer",
+            "TransformerEncoder",
+            "TransformerEncoderLayer",
+        ),
+        "utils": (),
+    },
+)

@@ -1,19 +1,22 @@
-"""`tenfold.optim`: PyTorch's optimizers and schedules of the learning rate."""
+"""`tenfold.optim`: PyTorch's optimizers and schedules of the learning rate.
+
+A file of them loads when one of its names is first used.
+"""
 
 from typing import TYPE_CHECKING
 
 from tenfold.base.late import late_names
-from tenfold.optim.adafactor import Adafactor
-from tenfold.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
-from tenfold.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
-from tenfold.optim.lbfgs import LBFGS
-from tenfold.optim.muon import Muon
 from tenfold.optim.optimizer import Optimizer
-from tenfold.optim.sgd import ASGD, SGD
-from tenfold.optim.sparse_adam import SparseAdam
 
 if TYPE_CHECKING:
     from tenfold.optim import lr_scheduler, swa_utils
+    from tenfold.optim.adafactor import Adafactor
+    from tenfold.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+    from tenfold.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
+    from tenfold.optim.lbfgs import LBFGS
+    from tenfold.optim.muon import Muon
+    from tenfold.optim.sgd import ASGD, SGD
+    from tenfold.optim.sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD",
@@ -36,4 +39,17 @@ __all__ = [
     "swa_utils",
 ]
 
-__getattr__, __dir__ = late_names(__name__, {"lr_scheduler": (), "swa_utils": ()})
+__getattr__, __dir__ = late_names(
+    __name__,
+    {
+        "adafactor": ("Adafactor",),
+        "adam": ("Adam", "AdamW", "Adamax", "NAdam", "RAdam"),
+        "adaptive": ("Adadelta", "Adagrad", "RMSprop", "Rprop"),
+        "lbfgs": ("LBFGS",),
+        "lr_scheduler": (),
+        "muon": ("Muon",),
+        "sgd": ("ASGD", "SGD"),
+        "sparse_adam": ("SparseAdam",),
+        "swa_utils": (),
+    },
+)

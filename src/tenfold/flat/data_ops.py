@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -255,7 +256,20 @@ class Reverse(Op):
 
 
 def array(value: Any, dtype: DType) -> np.ndarray:
-    """A NumPy array of exactly this dtype, or an error if the number does not fit it."""
+    """A NumPy array of exactly this dtype, or an error if the number does not fit it. Programs have the same
+    few numbers again and again, so those share their arrays."""
+    kind = type(value)
+    if kind is int or kind is bool or (kind is float and value):  # -0.0 equals 0.0
+        return _shared(value, dtype)
+    return _array(value, dtype)
+
+
+@functools.lru_cache(1024, typed=True)
+def _shared(value: Any, dtype: DType) -> np.ndarray:
+    return _array(value, dtype)
+
+
+def _array(value: Any, dtype: DType) -> np.ndarray:
     with np.errstate(all="ignore"):
         if dtype.kind == "bool":
             return np.asarray(value).astype(bool)

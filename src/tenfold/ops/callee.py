@@ -23,7 +23,7 @@ class Callee:
 
     __slots__ = (
         *("_reached", "backward", "fragment", "id", "plans"),
-        *("result_types", "skeleton", "small", "types", "work"),
+        *("result_types", "skeleton", "small", "types", "weight", "work"),
     )
     _ids = itertools.count(1)
 
@@ -42,6 +42,7 @@ class Callee:
         self.small: Any = None  # memo of runtime/small.py
         self.skeleton: tuple[Skeleton, tuple[int, ...]] | None = None  # memo of trace/skeleton.py
         self.work: Any = None  # memo of runtime/runs.py
+        self.weight = 0  # memo of `weight`
 
     @property
     def qualified(self) -> str:
@@ -72,8 +73,12 @@ def weight(callee: Any) -> int:
     """What a callee takes of the room of a table of callees. Most lower to a few ops, some to hundreds."""
     if not isinstance(callee, Callee):
         return 1
-    ops = callee.fragment.ops
-    return 1 + sum([len(op.body.ops) if isinstance(op, flat.Composite) else 1 for op in ops]) // 8
+    if not callee.weight:
+        ops = callee.fragment.ops
+        callee.weight = (
+            1 + sum([len(op.body.ops) if isinstance(op, flat.Composite) else 1 for op in ops]) // 8
+        )
+    return callee.weight
 
 
 class OpCall(Callee):

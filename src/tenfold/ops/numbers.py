@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -21,21 +22,32 @@ def number_in(number: Any, dtype: DType, single: bool = False) -> Any:
         return number  # one like it was checked when the op was recorded
     if dtype.kind == "bool" or dtype.is_complex:
         return bool(number) if dtype.kind == "bool" else number
-    misfit = NumberOutOfRange(
-        f"the number {number} does not fit {dtype.name}", help="use a number in its range, or a wider dtype"
-    )
     if isinstance(number, complex):
         if number.imag:
-            raise misfit
+            raise _misfit(number, dtype)
         number = number.real
+    low, high = _limits(dtype)
     if dtype.kind == "float":
-        if math.isfinite(number) and abs(number) > dtypes.finfo(dtype).max:
+        if math.isfinite(number) and abs(number) > high:
             if not single or dtype.itemsize >= 4:
-                raise misfit
+                raise _misfit(number, dtype)
             return math.copysign(math.inf, number)
         return float(number)
-    limits = dtypes.iinfo(dtype)
-    low = limits.min if dtype.is_signed or isinstance(number, float) else -limits.max
-    if number != number or not low <= number <= limits.max:
-        raise misfit
-    return int(number) if dtype.is_signed else int(number) % (limits.max + 1)
+    if not dtype.is_signed and not isinstance(number, float):
+        low = -high
+    if number != number or not low <= number <= high:
+        raise _misfit(number, dtype)
+    return int(number) if dtype.is_signed else int(number) % (high + 1)
+
+
+@functools.cache
+def _limits(dtype: DType) -> tuple[Any, Any]:
+    """The least and the largest finite number of a dtype."""
+    limits: Any = dtypes.finfo(dtype) if dtype.kind == "float" else dtypes.iinfo(dtype)
+    return limits.min, limits.max
+
+
+def _misfit(number: Any, dtype: DType) -> NumberOutOfRange:
+    return NumberOutOfRange(
+        f"the number {number} does not fit {dtype.name}", help="use a number in its range, or a wider dtype"
+    )

@@ -7,6 +7,7 @@ dtype of the values beside them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,24 +35,31 @@ def result_dtype(operands: Sequence[Any]) -> DType:
             ]
         elif isinstance(operand, (bool, int, float, complex)):
             entries.append((dtypes.of_python(operand), "number"))
+    return _result_dtype(tuple(entries), dtypes.get_default_dtype())
+
+
+@functools.lru_cache(4096)
+def _result_dtype(entries: tuple[tuple[DType, Any], ...], default: DType) -> DType:
+    """What `result_type` says while this is the default dtype."""
     return dtypes.result_type(entries)
 
 
 def promotion(rule: Callable[[DType], DType], *only: str) -> Promotion:
     """Promote those in `only`, or all tensors and operand numbers, to `rule` of their common dtype."""
 
-    def apply(names: Sequence[str], arguments: list[Any]) -> list[Any]:
-        def takes_part(name: str, argument: Any) -> bool:
-            if only:
-                return name in only
-            is_tensor = isinstance(argument, flat.Value) and type(argument) is not flat.LateNumber
-            return is_tensor or _is_values(argument) or name in NUMBERS
+    def takes_part(name: str, argument: Any) -> bool:
+        if only:
+            return name in only
+        is_tensor = isinstance(argument, flat.Value) and type(argument) is not flat.LateNumber
+        return is_tensor or _is_values(argument) or name in NUMBERS
 
-        chosen = [a for name, a in zip(names, arguments, strict=True) if takes_part(name, a)]
-        dtype = rule(result_dtype(chosen))
-        return [
-            convert(a, dtype) if takes_part(name, a) else a for name, a in zip(names, arguments, strict=True)
-        ]
+    def apply(names: Sequence[str], arguments: list[Any]) -> list[Any]:
+        chosen = [i for i, name in enumerate(names) if takes_part(name, arguments[i])]
+        dtype = rule(result_dtype([arguments[i] for i in chosen]))
+        promoted = list(arguments)
+        for i in chosen:
+            promoted[i] = convert(arguments[i], dtype)
+        return promoted
 
     return apply
 

@@ -31,12 +31,19 @@ LONG_WAY = (Case, Check, CustomCall, While)
 
 
 class Small(NamedTuple):
-    """How a callee runs on tier 0, and the seconds that it takes, estimated. A callee that is one kernel on
-    its inputs has no need of the `plan`: `kernel` gives its only result."""
+    """How a callee runs on tier 0, and the seconds that it takes, estimated: by one `kernel` that gives its
+    only result, or by a `plan`."""
 
-    plan: Plan
     kernel: Callable[..., Any] | None
+    plan: Plan | None
     seconds: float
+
+    def __call__(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """The results of the callee."""
+        if self.kernel is not None:
+            return [self.kernel(*arrays)]
+        assert self.plan is not None
+        return self.plan(arrays)
 
 
 ran = 0  # small programs so far
@@ -66,8 +73,7 @@ def run(values: Sequence[Value], host_array: Callable[[Value], np.ndarray]) -> b
                     arrays.append(found[each.node][each.index])  # type: ignore[index]
                 else:
                     arrays.append(each.buffer if type(each.buffer) is np.ndarray else host_array(each))
-            plan, kernel, _ = node.callee.small
-            found[node] = results = [kernel(*arrays)] if kernel is not None else plan(arrays)
+            found[node] = results = node.callee.small(arrays)
             arrays.clear()
             _settle(node, value, results)
     ran += 1
@@ -89,7 +95,7 @@ def _run_one(value: Value) -> bool:
             return False
         arrays.append(operand.buffer)
     with np.errstate(all="ignore"):
-        results = [way.kernel(*arrays)] if way.kernel is not None else way.plan(arrays)
+        results = way(arrays)
     arrays.clear()
     _settle(node, value, results)
     return True
@@ -139,15 +145,17 @@ def _settle(node: Node, value: Value, results: list[np.ndarray]) -> None:
 
 def _small(callee: Callee) -> Small | bool:
     """How a callee runs on tier 0; False if it is nothing for this way."""
-    ops = callee.fragment.ops
+    fragment = callee.fragment
+    ops = fragment.ops
     seconds = tiers.total(ops).seconds
     if seconds > tiers.SMALL or not _plain(ops):
         return False
+    direct, plan = _planner()
     try:
-        plan = _planner()(callee.fragment)
+        kernel = direct(fragment)
+        return Small(kernel, None if kernel else plan(fragment), seconds)
     except UnsupportedError:
         return False
-    return Small(plan, plan.only_kernel, seconds)
 
 
 def _plain(ops: Iterable[Op]) -> bool:
@@ -160,5 +168,5 @@ def _plain(ops: Iterable[Op]) -> bool:
 @functools.cache
 def _planner() -> Any:
     with uncollected():
-        from tenfold.engines.numpy.plan import plan
-    return plan
+        from tenfold.engines.numpy.plan import direct, plan
+    return direct, plan

@@ -119,13 +119,13 @@ def work_of(function: Function) -> Work:
 def total(ops: Iterable[Op]) -> Work:
     """The work of some ops. Views are kernels that move nothing, and a plan has constants beforehand."""
     count = moved = flops = calls = 0
-    nested = Work()
+    nested: Work | None = None
     for op in ops:
         kind = type(op)
         if kind is Constant:
             continue
         if kind in NESTED:
-            nested = nested.plus(NESTED[kind](op))
+            nested = (nested or Work()).plus(NESTED[kind](op))
             continue
         count += 1
         if kind in FREE:
@@ -142,7 +142,8 @@ def total(ops: Iterable[Op]) -> Work:
             calls += elements
         elif kind not in CHEAP and issubclass(kind, e.Elementwise):
             calls += numel
-    return Work(count, moved, flops, calls).plus(nested)
+    work = Work(count, moved, flops, calls)
+    return work if nested is None else work.plus(nested)
 
 
 FREE = frozenset(

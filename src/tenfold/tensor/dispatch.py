@@ -15,14 +15,14 @@ import numpy as np
 
 from tenfold import tensor
 from tenfold.base import devices, dtypes
-from tenfold.base.bounded import BOUND
+from tenfold.base.bounded import Generations
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, TenfoldError, UnsupportedError
 from tenfold.base.source import capture
 from tenfold.base.watched import plain as plain_numbers
 from tenfold.engines import xla
 from tenfold.flat.strides import FORMATS, contiguous
-from tenfold.ops.callee import OpCall, weight
+from tenfold.ops.callee import weight
 from tenfold.ops.resolve import Resolver
 from tenfold.ops.table import LISTENERS, TABLE, Row, exact, find
 from tenfold.runtime import evaluate
@@ -30,12 +30,13 @@ from tenfold.runtime.cutting import SHORT, is_due
 from tenfold.tensor import Tensor, generators, leaf, memory_formats, sized, symbolic
 from tenfold.tensor.documentation import Docstring, written
 from tenfold.tensor.overriding import CODES, hand_over, overriding
-from tenfold.tensor.parameter import Parameter
+from tenfold.tensor.repeated import key_of
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.graph import NO_DATA, Node, Value, call_op, located
 
 CLASSES = {"Generator": generators.Generator}
+_CPU = Device("cpu")
 
 
 class Plan:
@@ -72,9 +73,10 @@ class Plan:
         self.returned = [self._written_as(result.type) for result in schema.returns]
         # Whether the arguments need no more than tensors taken apart.
         self.plain = self.device is None and not (row.random or row.host)
-        # Whether a call is no more than its node: one tensor out, that is no view.
+        # Whether a call that names no device is no more than its node: one tensor out, that is no view.
         one = self.bundle is None and not (self.lists or self.number or self.view)
-        self.quick = self.plain and one and row.prepare is None and not (row.storage or self.written)
+        drawn = row.random or row.host or row.storage or self.written
+        self.quick = one and row.prepare is None and not drawn
 
     def _written_as(self, result: Any) -> int | None:
         """The argument that is written to and given back as this result."""
@@ -355,8 +357,7 @@ def _view(plan: Plan, arguments: Sequence[Any], values: Sequence[Any], result: V
 def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callable[..., Any]:
     """The Python function of an ATen name: resolves its overloads and invokes the one that fits."""
     resolver: Resolver | None = None
-    quick: dict[tuple[Any, ...], OpCall] = {}
-    quick_weight = 0
+    quick = Generations(weight)  # of OpCalls
     creates = any("pin_memory" in row.text for row in rows)
     has_out = any("!) out" in row.text for row in rows)  # by its own schema
 
@@ -364,23 +365,28 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         key: tuple[Any, ...] | None = None
         inputs: tuple[Value, ...] = ()
         plain = context.plain
-        if not kwargs and (plain or context.quick):
-            key, inputs = _quick_key(args, plain)
+        if plain or context.quick:
+            key, inputs = key_of(args, kwargs, plain)
             callee = quick.get(key) if key is not None else None
-            if (
-                callee is not None
-                and (len(inputs) == 1 or inputs[0].device is inputs[-1].device)
-                and inputs[0].buffer is not NO_DATA
-            ):
-                node = Node(callee, inputs, capture(2))
-                if not plain:
-                    graph.follow(node)
-                value = Value(callee.result_types[0], inputs[0].device, node)
-                if inputs[0].origin is not None or inputs[-1].origin is not None:
-                    graph.track(node, (value,))
-                if node.depth > SHORT:
-                    _bound_depth((value,))
-                return Tensor(value)
+            if callee is not None:
+                if inputs:
+                    first, last = inputs[0], inputs[-1]
+                    device = first.device
+                    ready = (first is last or device is last.device) and first.buffer is not NO_DATA
+                    tracked = first.origin is not None or last.origin is not None
+                else:
+                    device = devices.get_default_device()
+                    ready, tracked = device is _CPU, False
+                if ready:
+                    node = Node(callee, inputs, capture(2))
+                    if not plain:
+                        graph.follow(node)
+                    value = Value(callee.result_types[0], device, node)
+                    if tracked:
+                        graph.track(node, (value,))
+                    if node.depth > SHORT:
+                        _bound_depth((value,))
+                    return Tensor(value)
         if context.asked is not None:
             args, kwargs = plain_numbers(args), plain_numbers(kwargs)
         if context.exporting:
@@ -388,7 +394,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         overrides = overriding(args, kwargs) if context.heeds else ()
         if overrides or context.modes:
             return hand_over(call, args, kwargs, list(overrides))
-        nonlocal resolver, quick_weight
+        nonlocal resolver
         if resolver is None:
             resolver = _resolver(name, rows, method)
         out = kwargs.pop("out", None) if kwargs and not has_out else None
@@ -404,14 +410,8 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         result = invoke(rows[index], arguments, capture())
         if requires_grad:
             result.requires_grad_()
-        if key is not None and _plans[rows[index]].quick:
-            node = result._value.node
-            if node is not None and node.inputs == inputs and len(inputs) < 3:
-                if quick_weight > BOUND:
-                    quick.clear()
-                    quick_weight = 0
-                quick[key] = node.callee
-                quick_weight += weight(node.callee)
+        if key is not None and not requires_grad and _is_its_node(rows[index], arguments, result, inputs):
+            quick.keep(key, result._value.node.callee)
         if out is None:
             return result
         try:
@@ -433,23 +433,13 @@ def aten(name: str) -> Callable[..., Any]:
     return function(name, TABLE[name])
 
 
-def _quick_key(args: tuple[Any, ...], plain: bool) -> tuple[tuple[Any, ...] | None, tuple[Value, ...]]:
-    """A call as types of tensors and plain values, by which its callee is found at once the next time. In a
-    `plain` context a tensor without an alias is read by a look at its value."""
-    key: list[Any] = [dtypes.get_default_dtype()]
-    inputs: list[Value] = []
-    for arg in args:
-        kind = arg.__class__
-        if kind is Tensor or kind is Parameter:
-            value = arg._value if plain and arg._alias is None else arg.current()
-            inputs.append(value)
-            key.append(value.type)
-        elif kind is int or kind is bool or (type(arg) is float and arg and arg == arg):
-            key.append(kind)
-            key.append(arg)
-        else:
-            return None, ()
-    return tuple(key), tuple(inputs)
+def _is_its_node(row: Row, arguments: Sequence[Any], result: Any, inputs: tuple[Value, ...]) -> bool:
+    """Whether a call is no more than a node on its tensors, of which at most two name its device."""
+    plan = _plans[row]
+    if not plan.quick or (plan.device is not None and arguments[plan.device] is not None):
+        return False
+    node = result._value.node
+    return node is not None and node.inputs == inputs and len(inputs) < 3
 
 
 def _number(number: Any) -> Tensor:

@@ -67,8 +67,8 @@ def fused(x: Array, y: Any, z: Any) -> Array:
 def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
     """Horner's scheme; the coefficient of the highest power comes first. Each step rounds once."""
     wide, number = x.astype(np.float64, copy=False), x.dtype.type
-    result = np.full_like(wide, number(coefficients[0]))
-    rounded = np.empty_like(x)
+    result, rounded = np.empty_like(wide), np.empty_like(x)
+    result[...] = number(coefficients[0])
     for coefficient in coefficients[1:]:
         result *= wide
         result += number(coefficient)
@@ -128,7 +128,7 @@ def tanh(x: Array) -> Array:
     """Of float32 a quotient of polynomials, and x itself near 0."""
     if x.dtype != np.float32:
         return np.tanh(x)
-    clipped = np.clip(x, -TANH_LARGEST, TANH_LARGEST)
+    clipped = np.minimum(np.maximum(x, -TANH_LARGEST), TANH_LARGEST)
     square = clipped * clipped
     result = clipped * polynomial(square, TANH[0]) / polynomial(square, TANH[1])
     return np.where(np.abs(x) < TANH_SMALLEST, x, result)

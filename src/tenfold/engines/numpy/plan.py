@@ -40,16 +40,6 @@ class Plan:
         self.results = results
         self.taken = {id(memory_of(slot)) for slot in slots if slot is not None}
 
-    @property
-    def only_kernel(self) -> Kernel | None:
-        """The kernel that gives the only result from the parameters, in order, if the plan is but that."""
-        if len(self.steps) != 1 or len(self.results) != 1:
-            return None
-        kernel, operands, result, _ = self.steps[0]
-        places = list(range(self.arity))
-        given = [operands] if type(operands) is int else list(operands(range(len(self.slots))))
-        return kernel if given == places and result == self.results[0] else None
-
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The results; they may share memory with the arrays and with each other."""
         slots: list[Any] = self.slots.copy()
@@ -74,6 +64,47 @@ def plan(function: Function) -> Plan:
     if found is None:
         found = function.plan = Builder(function).finished(function.results)
     return found
+
+
+def direct(function: Function) -> Kernel | None:
+    """What computes a function's only result from arrays for its parameters, where one kernel does, beside
+    what follows from constants alone; None where it takes a plan."""
+    result = function.results[0]
+    if len(function.results) > 1 or result.op is None:
+        return None
+    array = _folded(result)
+    if array is not None:
+        return None if function.params else lambda: array
+    op = result.op
+    if type(op) in (Composite, Check) or len(op.results) > 1:
+        return None
+    operands = op.operands
+    arity = len(function.params)
+    if operands[:arity] != function.params:
+        return None
+    kernel = kernel_of(op)
+    if len(operands) == arity:
+        return kernel
+    constants = [_folded(operand) for operand in operands[arity:]]
+    if any(each is None for each in constants):
+        return None
+    return lambda *arrays: kernel(*arrays, *constants)
+
+
+def _folded(value: Value) -> Array | None:
+    """The array of a value that follows from constants alone, which nobody may write over."""
+    op = value.op
+    if type(op) is Constant:
+        constant: Array = op.__dict__["value"][...]  # a view owns no memory
+        return constant
+    if not isinstance(op, FOLDED) or value.type.numel * value.type.dtype.itemsize > SMALL:
+        return None
+    operands = [_folded(operand) for operand in op.operands]
+    if any(each is None for each in operands):
+        return None
+    with np.errstate(all="ignore"):
+        folded: Array = kernel_of(op)(*operands)[...]
+    return folded
 
 
 def run(function: Function, arrays: Sequence[Array]) -> list[Array]:

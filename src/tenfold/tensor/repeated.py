@@ -1,0 +1,48 @@
+"""Calls that were made before: what a call is known by, so that its callee is found at once the next time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenfold.base import dtypes
+from tenfold.base.dtypes import DType
+from tenfold.tensor import Tensor
+from tenfold.tensor.parameter import Parameter
+from tenfold.trace.graph import Value
+
+
+def key_of(
+    args: tuple[Any, ...], kwargs: dict[str, Any], plain: bool
+) -> tuple[tuple[Any, ...] | None, tuple[Value, ...]]:
+    """A call as types of tensors and plain values, and the values of the tensors; None if there are other
+    arguments. In a `plain` context a tensor without an alias is read by a look at its value."""
+    key: list[Any] = [dtypes.get_default_dtype()]
+    inputs: list[Value] = []
+    for arg in args:
+        kind = arg.__class__
+        if kind is Tensor or kind is Parameter:
+            value = arg._value if plain and arg._alias is None else arg.current()
+            inputs.append(value)
+            key.append(value.type)
+        elif kind is int or kind is bool or (type(arg) is float and arg and arg == arg) or _is_exact(arg):
+            key.append(kind)
+            key.append(arg)
+        else:
+            return None, ()
+    if kwargs:
+        for name, arg in kwargs.items():
+            if not _is_exact(arg):
+                return None, ()
+            key += name, arg.__class__, arg
+    return tuple(key), tuple(inputs)
+
+
+def _is_exact(argument: Any) -> bool:
+    """Whether an argument equals its like alone, and hashes. A number of an exported program is none of these
+    classes, though it says that it is."""
+    kind = type(argument)
+    if kind is int or kind is bool or kind is DType or kind is str or argument is None:
+        return True
+    if kind is float:
+        return bool(argument) and argument == argument  # -0.0 equals 0.0, and NaN not even itself
+    return kind is tuple and all(type(each) is int for each in argument)

@@ -290,8 +290,13 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
         elif taken or origin.hooks or origin.retains or has_say(origin.node):
             cuts.setdefault(id(origin), value)
 
+    known: dict[Any, bool] = {}
+
     def has_say(node: Any) -> bool:
-        return isinstance(node, CustomNode) or is_watched(node)
+        said = known.get(node)
+        if said is None:
+            said = known[node] = isinstance(node, CustomNode) or is_watched(node)
+        return said
 
     for start in starts:
         visit(start, False)

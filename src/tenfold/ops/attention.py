@@ -153,13 +153,6 @@ def _of_single_rows(attention: _Attention, mask: Value | None) -> Value:
     return attention.split(_attend_by_rows(*operands, mask, float(attention.scale))[0])
 
 
-def _repeated(x: Value, times: int) -> Value:
-    """Heads that are shared, once for each that shares them: (batch, heads · times, length, width)."""
-    batch, heads, length, width = x.shape
-    apart = flat.broadcast_to(flat.unsqueeze(x, 2), (batch, heads, times, length, width))
-    return flat.reshape(apart, (batch, heads * times, length, width))
-
-
 def _dropped(state, chances, dropout_p):
     require(0 <= dropout_p <= 1, f"{dropout_p} is not a probability")
     if not dropout_p:
@@ -200,12 +193,11 @@ def scaled_dot_product_attention(
 ):
     """softmax(query · keyᵀ · scale + attn_mask) · value; True in a mask marks what is attended to."""
     attention = _Attention(query, key, value, scale, enable_gqa)
-    if attention.group > 1 and query.rank == 4 and query.shape[-2] > 1:  # a kernel reads each head's own
-        key, value = (_repeated(shared, attention.group) for shared in (key, value))
     single = attention.length == 1 and not dropout_p and not is_causal
     if single and row_attention.fits(attention.query, attention.key, attention.value):
         return _of_single_rows(attention, attn_mask), state
-    if attn_mask is None and not dropout_p and fused_attention.fits(query, key, value):
+    plain = attn_mask is None and not dropout_p
+    if plain and fused_attention.fits(query, key, value, attention.group):
         return fused_attention.fused_attention(query, key, value, float(attention.scale), is_causal)[0], state
     chances, _ = _softmax(attention.scores(attn_mask, is_causal))
     state, chances = _dropped(state, chances, dropout_p)

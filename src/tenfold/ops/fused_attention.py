@@ -3,7 +3,8 @@ elsewhere as products and a softmax. The scores are never kept: the gradient com
 logarithm of each row's sum, as the kernel does.
 
 Operands are (batch, heads, length, width); cuDNN wants the heads beside the width, which is how models have
-them before they transpose, so that XLA drops both transpositions.
+them before they transpose, so that XLA drops both transpositions. Several heads of the query may share one of
+key and value, which cuDNN reads for each of them; elsewhere it is repeated.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ WIDEST = 128  # of heads that cuDNN takes on every GPU with this kernel
 BESIDE = (3, 1, 2, 0)  # in memory (batch, length, heads, width), from the nearest to the farthest
 
 
-def fits(query: Value, key: Value, value: Value) -> bool:
-    """Whether the kernel takes these: four dimensions, half precision, one width, a multiple of 8."""
+def fits(query: Value, key: Value, value: Value, group: int) -> bool:
+    """Whether the kernel takes these: four dimensions, half precision, one width, a multiple of 8; and so many
+    heads of the query for each of key and value."""
     width = query.shape[-1]
     return (
         query.dtype in NAMES
         and query.rank == key.rank == value.rank == 4
-        and query.shape[:2] == key.shape[:2] == value.shape[:2]
+        and query.shape[:2] == (key.shape[0], key.shape[1] * group)
         and key.shape == value.shape
         and 0 < width <= WIDEST
         and width % 8 == 0
@@ -57,6 +59,7 @@ def fused_attention(
     query: Value, key: Value, value: Value, scale: float, causal: bool
 ) -> tuple[Value, Value]:
     """softmax(query · keyᵀ · scale) · value, and the logarithm of each row's sum of exponentials."""
+    key, value = (_repeated(shared, query.shape[1]) for shared in (key, value))
     scores = _scores(query, key, scale, causal)
     largest = flat.reduce(scores, "max", (-1,), keepdim=True)
     powers = flat.exp(scores - largest)
@@ -90,6 +93,8 @@ def _attention_gradient(
     scale: float,
     causal: bool,
 ) -> tuple[Value, Value, Value]:
+    heads = key.shape[1]
+    key, value = (_repeated(shared, query.shape[1]) for shared in (key, value))
     chances = flat.exp(_scores(query, key, scale, causal) - flat.unsqueeze(log_sums, -1))
     narrow = flat.convert(chances, query.dtype)
     wide = flat.convert(to_out, dtypes.float32)
@@ -98,8 +103,8 @@ def _attention_gradient(
     to_scores = flat.convert(to_scores, query.dtype)
     found = (
         _product(to_scores, key, 3, 2),
-        _product(to_scores, query, 2, 2),
-        _product(narrow, to_out, 2, 2),
+        _added_up(_product(to_scores, query, 2, 2), heads),
+        _added_up(_product(narrow, to_out, 2, 2), heads),
     )
     to_query, to_key, to_value = [flat.convert(each, query.dtype) for each in found]
     return to_query, to_key, to_value
@@ -108,6 +113,23 @@ def _attention_gradient(
 attention_gradient = flat.differentiated(derived(_attention_gradient), elsewhere={"cuda": _gradient_on_cuda})(
     _attention_gradient
 )
+
+
+def _repeated(x: Value, heads: int) -> Value:
+    """Heads that are shared, once for each of the `heads` that share them."""
+    batch, shared, length, width = x.shape
+    if shared == heads:
+        return x
+    apart = flat.broadcast_to(flat.unsqueeze(x, 2), (batch, shared, heads // shared, length, width))
+    return flat.reshape(apart, (batch, heads, length, width))
+
+
+def _added_up(x: Value, shared: int) -> Value:
+    """The cotangent of heads that were repeated."""
+    batch, heads, length, width = x.shape
+    if shared == heads:
+        return x
+    return flat.sum(flat.reshape(x, (batch, shared, heads // shared, length, width)), (2,))
 
 
 def _product(x: Value, y: Value, over_x: int, over_y: int) -> Value:

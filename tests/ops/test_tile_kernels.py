@@ -124,7 +124,7 @@ CASES = {
     ),
 }  # fmt: skip
 COUNTS = {
-    "norms of rows": 4, "norms of a power of two": 4, "cross entropy": 2, "cross entropy of a product": 2,
+    "norms of rows": 4, "norms of a power of two": 4, "cross entropy": 1, "cross entropy of a product": 1,
     "activations": 2, "norms of a vector": 3, "decoding": 7, "rows of attention": 2, "two half types": 1,
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from typing import Any
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.flat.data_ops import BroadcastInDim, Reshape
-from tenfold.flat.elementwise import Add, Convert
+from tenfold.flat.elementwise import Add, Clamp, Convert
 from tenfold.flat.indexed import Scatter
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.narrow import HALVES, is_of_vectors
@@ -23,8 +23,12 @@ from tenfold.ops.cache_rows import is_zero, rows_written, run_of
 from tenfold.ops.row_attention import attend
 from tenfold.ops.row_fusing import product_unit
 from tenfold.ops.tile_kernels import (
+    LONG_STRIP,
+    LONG_WARPS,
     TARGET,
     column_sum,
+    likelihood,
+    likelihood_and_gradient,
     likelihood_gradient,
     norm,
     norm_gradient,
@@ -40,6 +44,8 @@ def absorbed(function: Function) -> Function:
     graph = Graph(function)
     units: dict[Value, Unit] = {}
     for op in function.ops:
+        if op in graph.taken:
+            continue
         if isinstance(op, CustomCall) and op.call_target_name.startswith(TARGET):
             unit: Unit | None = _unit(op, graph)
         else:
@@ -53,6 +59,7 @@ class _Draft:
     """A call as it will be."""
 
     def __init__(self, op: CustomCall):
+        self.target = op.call_target_name
         self.inputs, self.types = list(op.inputs), list(op.result_types)
         assert not isinstance(op.backend_config, str)
         self.options: dict[str, Any] = dict(op.backend_config)
@@ -64,11 +71,24 @@ class _Draft:
         self.types.append(type)
         self.stands_for += [(len(self.types) - 1, value) for value in values]
 
+    def narrow(self, place: int, result: Value, graph: Graph) -> None:
+        """Let the call round a result, if only that is used."""
+        conversions = graph.narrowing(result)
+        if conversions and self.types[place] is result.type and graph.only(conversions, result):
+            self.types[place] = TensorType(conversions[0].dtype, result.shape)
+            self.stands_for += [(place, conversion.result) for conversion in conversions]
+
+    def write_over_scores(self, place: int, ops: Sequence[Op], graph: Graph) -> None:
+        """Let a result lie where the first operand does, if these ops are the last to read that."""
+        scores = self.inputs[0]
+        if self.types[place] is scores.type and _ends(scores, ops, self.inputs, graph):
+            self.aliases = ((place, 0),)
+
     def unit(self, op: CustomCall) -> Unit:
         def call(operands: Sequence[Value]) -> Sequence[Value]:
             by_rows = (False,) * (len(operands) + len(self.types))
             config = tuple(self.options.items())
-            target, types = op.call_target_name, tuple(self.types)
+            target, types = self.target, tuple(self.types)
             made = CustomCall(tuple(operands), target, types, config, self.aliases, by_rows)
             made.__dict__["source"] = op.source
             if not self.sums:
@@ -92,15 +112,13 @@ def _unit(op: CustomCall, graph: Graph) -> Unit:
         _sum_columns(draft, op, graph)
     elif name == attend.__name__:
         _take_writes(draft, op, graph)
+    elif name == likelihood.__name__:
+        _take_gradient(draft, op, graph)
     draft.inputs = [unwidened(operand) for operand in draft.inputs]
     for i, result in enumerate(op.results):
-        conversions = graph.narrowing(result)
-        if conversions and draft.types[i] is result.type and graph.only(conversions, result):
-            draft.types[i] = TensorType(conversions[0].dtype, result.shape)
-            draft.stands_for += [(i, conversion.result) for conversion in conversions]
-    scores = draft.inputs[0]
-    if name == likelihood_gradient.__name__ and draft.types[0] is scores.type and _ends(scores, op, graph):
-        draft.aliases = ((0, 0),)
+        draft.narrow(i, result, graph)
+    if name == likelihood_gradient.__name__:
+        draft.write_over_scores(0, [op], graph)
     return draft.unit(op)
 
 
@@ -211,6 +229,41 @@ def _take_writes(draft: _Draft, op: CustomCall, graph: Graph) -> None:
         draft.options["starts"] = tuple(starts)
 
 
+def _take_gradient(draft: _Draft, op: CustomCall, graph: Graph) -> None:
+    """Let the likelihood of a row give the row's gradient as well, if what flows back is known before: then
+    the row is read from memory once."""
+    gradient = next((user for user in graph.users.get(op.inputs[0], ()) if _is_gradient(user, op)), None)
+    if gradient is None or gradient in graph.taken or graph.depends(gradient.operands[-1], op):
+        return
+    assert isinstance(gradient, CustomCall)
+    graph.taken.add(gradient)
+    x, target = (unwidened(operand) for operand in op.inputs)
+    draft.target = f"{TARGET}#{likelihood_and_gradient.__name__}"
+    draft.inputs = [x, target, gradient.inputs[-1]]
+    draft.options |= {"strip": LONG_STRIP, "warps": LONG_WARPS}
+    (result,) = gradient.results
+    draft.add_result(result.type, [result])
+    draft.narrow(len(draft.types) - 1, result, graph)
+    draft.write_over_scores(len(draft.types) - 1, [op, gradient], graph)
+
+
+def _is_gradient(user: Op, likelihood: CustomCall) -> bool:
+    """Whether an op is the gradient of this likelihood."""
+    if not isinstance(user, CustomCall):
+        return False
+    if user.call_target_name != f"{TARGET}#{likelihood_gradient.__name__}":
+        return False
+    of_rows = (*likelihood.inputs, *likelihood.results[1:])
+    return all(_source(own) is _source(other) for own, other in zip(user.inputs, of_rows, strict=False))
+
+
+def _source(value: Value) -> Value:
+    """What a value is in another shape, or within bounds."""
+    while isinstance(value.op, Reshape | Clamp):
+        value = value.op.x
+    return value
+
+
 def _column_sums(value: Value, graph: Graph) -> list[Value]:
     """The sums in float32 over all dimensions of a value but the last."""
     found: list[Value] = []
@@ -256,18 +309,18 @@ def _is_stored(value: Value, graph: Graph) -> bool:
     return False
 
 
-def _ends(value: Value, op: CustomCall, graph: Graph) -> bool:
-    """Whether a call is the last to read a value, whose memory it may write to."""
+def _ends(value: Value, ops: Sequence[Op], inputs: Sequence[Value], graph: Graph) -> bool:
+    """Whether a call with these inputs, which takes the place of some ops, is the last to read a value."""
     if value.op is None or value in graph.results:
         return False
     readers, seen = [*graph.users[value]], set[Op]()
     while readers:
         reader = readers.pop()
-        if reader is op or reader in seen:
+        if reader in ops or reader in seen:
             continue
         seen.add(reader)
         if isinstance(reader, Convert | Reshape) and reader.result not in graph.results:
             readers += graph.users.get(reader.result, [])
-        elif not any(graph.depends(operand, reader) for operand in op.inputs):
+        elif not any(graph.depends(operand, reader) for operand in inputs):
             return False
     return True

@@ -20,6 +20,7 @@ TARGET = "__gpu$xla.gpu.triton"
 LIMIT = 2**31  # elements that a place in a tensor counts
 WIDEST = 16384  # elements of a row that one program holds
 STRIP = 1024  # elements of a longer row that it looks at together
+LONG_STRIP, LONG_WARPS = 4096, 32  # where two programs are to fill a multiprocessor
 UNROLLED = 4  # strips at a time
 PROGRAMS = 512  # that add up columns of whole rows
 PAIR = 2  # of rows, which a program loads together
@@ -144,24 +145,21 @@ def norm_gradient(
         k.store(sums, columns + program * (3 * width) + part * width, total, inside)
 
 
-def _strips(k, width, body, carry):
+def _strips(k, width, strip, body, carry):
     """`carry = body(places, masks, *carry)` for all columns, several strips at a time."""
-    columns = k.range(STRIP)
-    count = -(-width // (STRIP * UNROLLED))
+    columns = k.range(strip)
+    count = -(-width // (strip * UNROLLED))
 
     def turn(i, *carry):
-        places = [columns + (i * (STRIP * UNROLLED) + strip * STRIP) for strip in range(UNROLLED)]
+        places = [columns + (i * (strip * UNROLLED) + number * strip) for number in range(UNROLLED)]
         return body(places, [place < width for place in places], *carry)
 
     return k.loop(count, carry, turn)
 
 
-@kernel
-def likelihood(k, x, target, picked, largest, log_total, *, width):
-    """log_softmax of a row at its target; the largest element, and the logarithm of the sum of exponentials
-    above it. Every lane keeps a largest element and a sum of its own until the end."""
-    row = k.program()
-    start = row * width
+def _totals(k, x, start, width, strip):
+    """The largest element of a row, and the logarithm of the sum of exponentials above it. Every lane keeps a
+    largest element and a sum of its own until the end."""
 
     def body(places, masks, most, total):
         parts = [k.load(x, at + start, mask, float("-inf")) for at, mask in zip(places, masks, strict=True)]
@@ -174,9 +172,31 @@ def likelihood(k, x, target, picked, largest, log_total, *, width):
             total = total + k.exp(part - finite)
         return now, total
 
-    lanes, totals = _strips(k, width, body, [k.full(float("-inf"), STRIP), k.full(0.0, STRIP)])
+    lanes, totals = _strips(k, width, strip, body, [k.full(float("-inf"), strip), k.full(0.0, strip)])
     most = k.max(lanes)
-    log = k.log(k.sum(totals * k.exp(lanes - k.maximum(most, LOWEST))))
+    return most, k.log(k.sum(totals * k.exp(lanes - k.maximum(most, LOWEST))))
+
+
+def _store_chances(k, x, to_x, start, width, strip, chosen, shift, flow):
+    """1 at the chosen column less the chances of all, times what flows back."""
+
+    def body(places, masks):
+        scores = [k.load(x, at + start, mask) for at, mask in zip(places, masks, strict=True)]
+        for at, mask, score in zip(places, masks, scores, strict=True):
+            chance = k.exp(score - shift)
+            k.store(to_x, at + start, k.where(at == chosen, flow, 0.0) - chance * flow, mask)
+        return ()
+
+    _strips(k, width, strip, body, [])
+
+
+@kernel
+def likelihood(k, x, target, picked, largest, log_total, *, width):
+    """log_softmax of a row at its target; the largest element, and the logarithm of the sum of exponentials
+    above it."""
+    row = k.program()
+    start = row * width
+    most, log = _totals(k, x, start, width, STRIP)
     chosen = k.load(x, start + k.to_int32(k.load(target, row)))
     k.store(picked, row, chosen - most - log)
     k.store(largest, row, most)
@@ -187,17 +207,23 @@ def likelihood(k, x, target, picked, largest, log_total, *, width):
 def likelihood_gradient(k, x, target, largest, log_total, flows, to_x, *, width):
     """The cotangent of a row that `likelihood` took."""
     row = k.program()
-    start, chosen, flow = row * width, k.to_int32(k.load(target, row)), k.load(flows, row)
+    chosen, flow = k.to_int32(k.load(target, row)), k.load(flows, row)
     shift = k.load(largest, row) + k.load(log_total, row)
+    _store_chances(k, x, to_x, row * width, width, STRIP, chosen, shift, flow)
 
-    def body(places, masks):
-        scores = [k.load(x, at + start, mask) for at, mask in zip(places, masks, strict=True)]
-        for at, mask, score in zip(places, masks, scores, strict=True):
-            chance = k.exp(score - shift)
-            k.store(to_x, at + start, k.where(at == chosen, flow, 0.0) - chance * flow, mask)
-        return ()
 
-    _strips(k, width, body, [])
+@kernel
+def likelihood_and_gradient(k, x, target, flows, picked, largest, log_total, to_x, *, width, strip):
+    """What `likelihood` gives of a row, and the row's cotangent, which may lie where the row does. So few rows
+    are under way together that each is still in the cache when it is read again."""
+    row = k.program()
+    start, chosen, flow = row * width, k.to_int32(k.load(target, row)), k.load(flows, row)
+    score = k.load(x, start + chosen)  # before any thread may write there
+    most, log = _totals(k, x, start, width, strip)
+    k.store(picked, row, score - most - log)
+    k.store(largest, row, most)
+    k.store(log_total, row, log)
+    _store_chances(k, x, to_x, start, width, strip, chosen, most + log, flow)
 
 
 def _gelu(k, x):

@@ -18,6 +18,7 @@ import numpy as np
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.flat import Value
+from tenfold.ops import strided_folding
 
 Ints = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]
@@ -73,7 +74,16 @@ def _of_correlate(cotangent, result, x, kernel, window):
     )
 
 
-@flat.differentiated(_of_correlate)
+def _correlate_on_cuda(x, kernel, window):
+    if not strided_folding.fits(x, window):
+        return slide(x, kernel, window)
+    shape = kernel.shape[2:]
+    counts = extents(x.shape[2:], shape, window)
+    image = strided_folding.folded_image(x, shape, counts, window)
+    return slide(image, strided_folding.folded_kernel(kernel, window), strided_folding.folded(window))
+
+
+@flat.differentiated(_of_correlate, elsewhere={"cuda": _correlate_on_cuda})
 def correlate(x, kernel, window):
     """Sums of products of kernel[O, C/groups, ...] with the windows of x[N, C, ...]."""
     return slide(x, kernel, window)
@@ -111,6 +121,11 @@ def _of_weigh(cotangent, result, x, y, window, shape):
 
 def _weigh_unrolled(x, y, window, shape):
     """`weigh` for GPUs, which would wait for the processor at every round of a loop."""
+    if y.numel and strided_folding.fits(x, window):
+        image = strided_folding.folded_image(x, shape, y.shape[2:], window)
+        taps, plain = strided_folding.folded_taps(shape, window), strided_folding.folded(window)
+        found = _weighed(image, y, plain, taps, _unrolled)
+        return strided_folding.unfolded_kernel(found, x.shape[1], shape, window)
     return _weighed(x, y, window, shape, _unrolled)
 
 

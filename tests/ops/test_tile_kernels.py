@@ -98,6 +98,15 @@ def rows(query, keys, values, mask):
     return (functional.scaled_dot_product_attention(query, keys, values, mask, enable_gqa=True),)
 
 
+def pools(x, y):
+    """Pools of images with overlapping windows, padded and with some of the end beside them."""
+    x, y = (each.detach().to(BF16).requires_grad_() for each in (x, y))
+    first = functional.max_pool2d(x, 3, 2, padding=1)
+    second = functional.max_pool2d(y, (2, 3), (3, 2), ceil_mode=True)
+    loss = (first.float() ** 2).sum() + (second.float() ** 3).sum()
+    return first, second, *tn.autograd.grad(loss, [x, y])
+
+
 def mixed(x, weight, addend):
     """A product whose addend is rounded to another half type first."""
     return (x.to(BF16) @ weight.to(BF16) + addend.to(tn.float16).to(BF16),)
@@ -118,6 +127,7 @@ CASES = {
         random(256, 1024) * 0.02, random(1024, 256) * 0.02, random(1, 4, 100, 64), random(1, 4, 100, 64),
         np.array([37], np.int64),
     ]),
+    "pools": (pools, [random(2, 5, 9, 12), random(1, 3, 10, 8)]),
     "two half types": (mixed, [random(1, 256), random(256, 256), random(1, 256)]),
     "rows of attention": (
         rows, [random(2, 6, 1, 24), random(2, 2, 77, 24), random(2, 2, 77, 40), random(2, 6, 1, 77)],
@@ -126,6 +136,7 @@ CASES = {
 COUNTS = {
     "norms of rows": 4, "norms of a power of two": 4, "cross entropy": 1, "cross entropy of a product": 1,
     "activations": 2, "norms of a vector": 3, "decoding": 7, "rows of attention": 2, "two half types": 1,
+    "pools": 4,
 }  # fmt: skip
 
 

@@ -60,6 +60,9 @@ class Tile:
     def __lt__(self, other: Any) -> Tile:
         return self.writer.compare("lt", self, other)
 
+    def __gt__(self, other: Any) -> Tile:
+        return self.writer.compare("gt", self, other)
+
     def __eq__(self, other: Any) -> Tile:  # type: ignore[override]
         return self.writer.compare("eq", self, other)
 

@@ -11,7 +11,9 @@ import numpy as np
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import DTypeError, IndexOutOfRange, ShapeError
+from tenfold.flat.remat import derived
 from tenfold.flat.windows import ReduceWindow
+from tenfold.ops import tile_pooling
 from tenfold.ops.placing import put
 from tenfold.ops.samples import S, T
 from tenfold.ops.spatial import each, image, pool, spatial
@@ -21,14 +23,38 @@ from tenfold.ops.table import op
 MOST_TAPS = 64
 
 
-def _of_largest(cotangents, results, x, dims, _):
+def _plain_put(cotangent, places, shape, windows):
+    return (put(cotangent, places, shape),)
+
+
+def _put_by_tiles(cotangent, places, shape, windows):
+    if not tile_pooling.fits((*cotangent.shape[:-2], *shape), cotangent.dtype, windows):
+        return _plain_put(cotangent, places, shape, windows)
+    return (tile_pooling.call_put(cotangent, places, shape, windows),)
+
+
+_put = flat.differentiated(derived(_plain_put), elsewhere={"triton": _put_by_tiles})(_plain_put)
+
+
+def _of_largest(cotangents, results, x, dims, windows):
     cotangent = cotangents[0]
-    return (None if cotangent is None else put(cotangent, results[1], spatial(x, dims)),)
+    return _put(cotangent, results[1], spatial(x, dims), windows) if cotangent is not None else (None,)
 
 
-@flat.differentiated(_of_largest)
+def _largest_by_tiles(x, dims, windows):
+    if not tile_pooling.fits(x.shape, x.dtype, windows):
+        return _plain_largest(x, dims, windows)
+    best, place = tile_pooling.call_largest(x, windows)
+    return best, flat.convert(place, dtypes.int64)
+
+
+@flat.differentiated(_of_largest, elsewhere={"triton": _largest_by_tiles})
 def largest(x, dims, windows):
     """The largest element of each window, and its place in the image."""
+    return _plain_largest(x, dims, windows)
+
+
+def _plain_largest(x, dims, windows):
     check_ordered(x)
     if not x.numel:
         return nothing((*x.shape[: x.rank - dims], *windows.counts), x.dtype)
@@ -224,7 +250,12 @@ def bounds(extent, count):
     return places * extent // count, -(-(places + 1) * extent // count)
 
 
-@flat.differentiated(_of_largest)
+def _of_adaptive_largest(cotangents, results, x, dims, _):
+    cotangent = cotangents[0]
+    return (None if cotangent is None else put(cotangent, results[1], spatial(x, dims)),)
+
+
+@flat.differentiated(_of_adaptive_largest)
 def adaptive_largest(x, dims, counts):
     """The largest element of each of the windows that divide the image, and its place."""
     check_ordered(x)

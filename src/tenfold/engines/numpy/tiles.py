@@ -37,8 +37,8 @@ class Program:
     def load(self, ref: Array, offsets: Any, mask: Any = None, other: float = 0.0) -> Any:
         if mask is None:
             return _widened(ref[offsets])
-        places = np.where(mask, offsets, 0)
-        return np.where(mask, _widened(ref[places]), WIDE(other))
+        found = _widened(ref[np.where(mask, offsets, 0)])
+        return np.where(mask, found, found.dtype.type(other))
 
     def store(self, ref: Array, offsets: Any, value: Any, mask: Any = None) -> None:
         if mask is None:
@@ -69,7 +69,8 @@ class Program:
         return x.astype(ref.dtype).astype(WIDE)
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
-        return np.where(condition, x, y).astype(WIDE)
+        found = np.where(condition, x, y)
+        return found if found.dtype.kind == "i" else found.astype(WIDE)
 
     def quotient(self, x: Any, divisor: int) -> Any:
         return np.int32(x // divisor)

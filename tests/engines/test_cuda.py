@@ -137,3 +137,14 @@ def test_a_training_step_on_bad_data_raises_when_it_is_read_and_changes_nothing(
         for _ in range(4):
             step(x, good)
     assert step(x, good).item() > 0
+
+
+def test_a_compiled_function_waits_for_no_check_and_the_first_reader_hears_of_it():
+    table = tn.arange(10.0, device="cuda")
+    step = tn.compile(lambda place: tn.nn.functional.embedding(place, table[:, None]), mode="reduce-overhead")
+    good, bad = tn.tensor([3], device="cuda"), tn.tensor([10], device="cuda")
+    assert step(good).item() == 3.0
+    found = step(bad)
+    with pytest.raises(tn.TenfoldError, match="10"):
+        found.item()
+    assert step(good).item() == 3.0

@@ -102,6 +102,21 @@ def test_a_loop_that_passes_on_what_it_was_given_copies_nothing(monkeypatch):
     assert x.tolist() == [40.0] * 3 and kept[0].tolist() == [21.0] * 3
 
 
+def test_a_loop_comes_back_to_its_graphs_after_results_were_held_for_a_while(monkeypatch):
+    step = tn.compile(lambda x, y: (x + y, y * 1), mode="reduce-overhead")
+    x, y = tn.zeros(3).eval(), tn.ones(3).eval()
+    kept = []
+    for i in range(40):
+        x, y = step(x, y)
+        if 15 <= i < 20:
+            kept.append((x, y))
+        if i == 20:
+            kept.clear()
+        if i == 25:
+            monkeypatch.setattr(executable(step), "_copying", None)
+    assert x.tolist() == [40.0] * 3
+
+
 def test_nothing_is_kept_of_calls_without_small_results():
     state = tn.zeros(600, 600)
 

@@ -57,14 +57,17 @@ class Loaded:
         self.checks = tuple(checks)
         self.donated = donated
 
-    def __call__(self, buffers: Sequence[Any], held: list[Any]) -> tuple[list[Any], TenfoldError | None]:
+    def __call__(
+        self, buffers: Sequence[Any], held: list[Any], ahead: bool = False
+    ) -> tuple[list[Any], TenfoldError | None]:
         """The results, the verdict among them, and the error of a check that failed. Then the results must be
         kept nevertheless where they replace what was donated: the program made them equal to it. `held` has
-        the results even if an interrupt keeps this from giving them."""
+        the results even if an interrupt keeps this from giving them. To run `ahead` is not to wait for the
+        verdict on a GPU, even where nothing is donated."""
         results = self.executable(buffers, held)
         if not self.checks:
             return results, None
-        if self.donated and self.device.type != "cpu":
+        if (self.donated or ahead) and self.device.type != "cpu":
             if self.device.mesh is None:
                 xla.fetch_ahead(results[-1])
             with _lock:

@@ -97,8 +97,9 @@ class Steady:
         held = [] if held is None else held
         with self._lock:
             arguments = list(buffers)
-            room = self._free() if self._types else Room(0, [])
-            bound = self._bound_to(arguments, room)
+            source = self._rooms_of([arguments[i] for i in self._varying])
+            room = self._free(source) if self._types else Room(0, [])
+            bound = self._bound_to(arguments, source, room)
             if bound is None:
                 return self._copying(self._filled(arguments), room, held)
             results = bound([*arguments, *room.arrays], held)
@@ -106,11 +107,10 @@ class Steady:
                 self._given.append(Room(room.number, [results[i] for i in self._results]))
         return results
 
-    def _bound_to(self, buffers: list[Any], room: Room) -> xla.Executable | None:
+    def _bound_to(self, buffers: list[Any], source: Places | None, room: Room) -> xla.Executable | None:
         """The executable whose graph was written for inputs and results in these rooms. A loop that passes on
         what it was given comes back to the same few, and then nothing is copied."""
-        rooms = self._rooms_of([buffers[i] for i in self._varying])
-        rooms = None if rooms is None else (*rooms, (room.number, 0))
+        rooms = None if source is None else (*source, (room.number, 0))
         program = self._bound.get(rooms)
         if program is not None and self._varying:
             return program
@@ -154,12 +154,14 @@ class Steady:
                 self._places = None  # an interrupt: whoever asked has the places themselves
         return results
 
-    def _free(self) -> Room:
-        """Memory for results: that of earlier ones which nobody holds any more. Fresh memory now and then
-        would make XLA place its own elsewhere."""
-        for i, room in enumerate(self._given):
-            if all(owners.count(array) <= owners.NAMED + 1 for array in room.arrays):  # the list's
-                return self._given.pop(i)
+    def _free(self, source: Places | None) -> Room:
+        """Memory for results: that of earlier ones which nobody holds any more, if there is a graph from the
+        inputs' rooms to it the one that it was written for. Fresh memory now and then would make XLA place
+        its own elsewhere."""
+        free = [i for i, room in enumerate(self._given) if _is_free(room)]
+        if free:
+            bound = [i for i in free if source and (*source, (self._given[i].number, 0)) in self._bound]
+            return self._given.pop((bound or free)[0])
         del self._given[:-MOST]
         self._count += 1
         return Room(self._count, _zeros(self._types, self._device))
@@ -196,6 +198,11 @@ class Steady:
         self._bound.clear()
         types = [self._inputs[i] for i in self._varying]
         self._fill = _copies(types, self._device, into=types)
+
+
+def _is_free(room: Room) -> bool:
+    """Whether nobody holds what is in a room, but its list."""
+    return all(owners.count(array) <= owners.NAMED + 1 for array in room.arrays)
 
 
 def _zeros(types: Sequence[TensorType], device: Device) -> list[Any]:

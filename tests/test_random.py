@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.tensor import generators
 
 MANY = 100_000
 
@@ -292,3 +293,15 @@ def test_threads_draw_different_numbers():
     for each in threads:
         each.join()
     assert len(set(drawn)) == 160
+
+
+def test_a_function_that_is_recorded_before_a_device_has_drawn_does_not_seed_it_at_each_call(monkeypatch):
+    monkeypatch.setattr(generators, "_generators", {})
+    tn.manual_seed(5)
+    generators._generators.clear()
+    attend = tn.compile(lambda x: tn.nn.functional.scaled_dot_product_attention(x, x, x))
+    x = tn.ones(1, 1, 4, 8)
+    attend(x)
+    first = tn.rand(3).tolist()
+    attend(x)
+    assert tn.rand(3).tolist() != first

@@ -31,7 +31,11 @@ def test_cudnn_reads_shared_heads_where_they_are():
     forward, backward = [op for op in function.ops if isinstance(op, CustomCall)]
     shared, own = (2, 64, 2, 16), (2, 64, 6, 16)
     assert [each.shape for each in forward.inputs] == [own, shared, shared]
-    assert [each.shape for each in backward.result_types[:3]] == [(2, 6, 64, 16), (2, 2, 64, 16), (2, 2, 64, 16)]
+    assert [each.shape for each in backward.result_types[:3]] == [
+        (2, 6, 64, 16),
+        (2, 2, 64, 16),
+        (2, 2, 64, 16),
+    ]
 
 
 @gpu

@@ -49,7 +49,9 @@ def largest_of_windows(k, x, best, places, *, image, counts, windows, stride, pa
         for along in range(windows[1]):
             y, x_at = top + down, left + along
             there = k.both(k.both(inside, _within(k, x_at, width)), _within(k, y, height))
-            part = k.load(x, ((number * height + y) * width + x_at) * channels + channel, there, float("-inf"))
+            part = k.load(
+                x, ((number * height + y) * width + x_at) * channels + channel, there, float("-inf")
+            )
             at = x_at + y * width
             place = k.where(part == part, k.where(largest < part, at, place), at)
             largest = k.where(part == part, k.where(largest < part, part, largest), part)

@@ -176,7 +176,7 @@ class Specialization:
             buffers = [buffers[place] for place in self.order]
         held: list[Any] = []
         try:
-            # What writes nothing leaves nothing to be put back when a check fails that is heard of later.
+            # What changes nothing leaves nothing to be put back when a check fails that is heard of later.
             computed, failure = self.loaded(buffers, held, self.steady and self.stateless)
             elsewhere = self._elsewhere(computed, arguments)
             if elsewhere is not None:

@@ -27,8 +27,7 @@ class Generator:
             self.device = Device(device).resolved
         except TenfoldError as error:
             raise error.located("Generator", capture()) from None
-        self._seed = 0
-        self.manual_seed(67280421310721)
+        self._begin(67280421310721)
 
     @classmethod
     def on(cls, state: Tensor) -> Generator:
@@ -37,14 +36,14 @@ class Generator:
         generator.device, generator._seed, generator.state = state.device, 0, state
         return generator
 
+    def _begin(self, seed: int) -> None:
+        self._seed = seed & _MASK
+        self.state: Tensor = leaf(np.array([self._seed, 0], np.uint64), self.device)
+
     @located
     def manual_seed(self, seed: int) -> Generator:
         self._seed = _checked(seed) & _MASK
-        state = leaf(np.array([self._seed, 0], np.uint64), self.device)
-        if hasattr(self, "state"):
-            self.state.assign(state.current())
-        else:
-            self.state: Tensor = state
+        self.state.assign(leaf(np.array([self._seed, 0], np.uint64), self.device).current())
         return self
 
     def seed(self) -> int:
@@ -98,9 +97,10 @@ def default_generator(device: Device) -> Generator:
     generator = _generators.get(device)
     if generator is None:
         with lock:
-            generator = _generators.setdefault(device, Generator(device))
-            if _seed:
-                generator.manual_seed(_seed[0])
+            made = Generator(device)
+            if _seed:  # not by writing to its state: a function that is recorded now would do so at each call
+                made._begin(_seed[0])
+            generator = _generators.setdefault(device, made)
     return generator
 
 

@@ -23,8 +23,8 @@ BESIDE = (3, 1, 2, 0)  # in memory (batch, length, heads, width), from the neare
 
 
 def fits(query: Value, key: Value, value: Value, group: int) -> bool:
-    """Whether the kernel takes these: four dimensions, half precision, one width, a multiple of 8; and so many
-    heads of the query for each of key and value."""
+    """Whether the kernel takes these: four dimensions, half precision, one width, a multiple of 8; and
+    `group` heads of the query for each of key and value."""
     width = query.shape[-1]
     return (
         query.dtype in NAMES

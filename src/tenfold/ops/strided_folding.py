@@ -1,9 +1,9 @@
 """Convolutions with strides over few channels, as ones without strides over more.
 
-An image of three channels fills no tensor core: cuDNN pads and copies it, and is slow even then. What a stride
-of 2 × 2 steps over is four images of half the extents; together they are one of four times the channels, which
-a kernel of half the extents convolves without strides, with the very same products. `sliding.py` asks for
-this on GPUs.
+An image of three channels fills no tensor core: cuDNN pads and copies it, and is slow even then. What a
+stride of 2 × 2 steps over is four images of half the extents; together they are one of four times the
+channels, which a kernel of half the extents convolves without strides, with the very same products.
+`sliding.py` asks for this on GPUs.
 """
 
 from __future__ import annotations

@@ -214,8 +214,8 @@ def likelihood_gradient(k, x, target, largest, log_total, flows, to_x, *, width)
 
 @kernel
 def likelihood_and_gradient(k, x, target, flows, picked, largest, log_total, to_x, *, width, strip):
-    """What `likelihood` gives of a row, and the row's cotangent, which may lie where the row does. So few rows
-    are under way together that each is still in the cache when it is read again."""
+    """What `likelihood` gives of a row, and the row's cotangent, which may lie where the row does. Few rows
+    are under way together, so that each is still in the cache when it is read again."""
     row = k.program()
     start, chosen, flow = row * width, k.to_int32(k.load(target, row)), k.load(flows, row)
     score = k.load(x, start + chosen)  # before any thread may write there

@@ -138,7 +138,12 @@ def call_c(options: argparse.Namespace) -> list[str]:
     """Random calls of the C ABI, in checked mode."""
     command = [sys.executable, "-m", "tests.capi.fuzzer", str(options.count), str(options.seed)]
     done = subprocess.run(
-        command, env={**os.environ, "TENFOLD_CHECKED": "1"}, capture_output=True, text=True, check=False
+        command,
+        env={**os.environ, "TENFOLD_CHECKED": "1"},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
     )
     return [] if done.returncode == 0 else [f"c seed {options.seed}: {done.stderr[-500:]}"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import math
 import os
 import random
 import struct
@@ -20,6 +21,7 @@ from tenfold.base import digests
 from tenfold.purple.emit_c import deep
 from tenfold.purple.interpret import expand_program
 from tenfold.runtime import cache
+from tests.fuzz.modules import hostile_program
 
 EXTREMES = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 1 << 31, (1 << 32) - 1, 1 << 63, (1 << 64) - 1]
 
@@ -28,6 +30,7 @@ class Format(NamedTuple):
     valid: Callable[[], bytes]
     read: Callable[[bytes], object]
     grammar: Callable[[random.Random], bytes] | None = None
+    share: float = 0.3  # of the inputs that the grammar makes
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:
@@ -61,7 +64,7 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
 def attempt(format: Format, seed: int) -> None:
     """Read the input of one seed; errors of Tenfold's are its right answer."""
     chance = random.Random(seed)
-    by_grammar = format.grammar is not None and chance.random() < 0.3
+    by_grammar = format.grammar is not None and chance.random() < format.share
     data = format.grammar(chance) if by_grammar and format.grammar else mutated(format.valid(), chance)
     try:
         format.read(data)
@@ -155,9 +158,10 @@ def repacked(chance: random.Random) -> bytes:
 
 def run_module(data: bytes) -> None:
     module = tn.load_stablehlo(data)
-    given = [each for each in module.inputs if isinstance(each, tn.flat.TensorType)]
-    if len(given) == len(module.inputs) and sum(each.numel for each in given) < 10_000:
-        module(*[tn.zeros(each.shape, dtype=each.dtype) for each in given])
+    shapes = [[extent if isinstance(extent, int) else 4 for extent in each.shape] for each in module.inputs]
+    if sum(math.prod(shape) for shape in shapes) < 10_000:
+        types = zip(shapes, module.inputs, strict=True)
+        module(*[tn.zeros(shape, dtype=each.dtype) for shape, each in types])
 
 
 TYPES = [
@@ -284,6 +288,7 @@ FORMATS = {
     "stablehlo": Format(stablehlo, run_module),
     "mlirbc": Format(bytecode, run_module),
     "mlir": Format(text, run_module, hostile_module),
+    "program": Format(text, run_module, hostile_program, share=0.9),
     "vmfb": Format(vmfb, lambda data: tn.load_vmfb(data), repacked),
     "purple": Format(lambda: PURPLE.encode(), read_source, hostile_source),
     "cache": Format(entry, read_entry),

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
+from argparse import Namespace
+from contextlib import suppress
 
 import pytest
 
+import tenfold as tn
+from tenfold.mlir import portable
 from tests.fuzz import __main__ as driver
-from tests.fuzz import inputs
+from tests.fuzz import inputs, modules
 
 
 @pytest.mark.filterwarnings("ignore:compilation cache. ignoring")
-@pytest.mark.parametrize("name", ["pt", "safetensors", "mlir", "stablehlo", "purple", "cache"])
+@pytest.mark.parametrize("name", ["pt", "safetensors", "mlir", "program", "stablehlo", "purple", "cache"])
 def test_a_few_hostile_inputs_are_refused_by_errors_of_ours(name, monkeypatch, tmp_path):
     monkeypatch.setenv("TENFOLD_CACHE_DIR", str(tmp_path))
     inputs.entry.cache_clear()
@@ -24,6 +29,16 @@ def test_a_few_hostile_inputs_are_refused_by_errors_of_ours(name, monkeypatch, t
 @pytest.mark.parametrize("name", inputs.FORMATS)
 def test_hostile_inputs_of_every_format(name):
     assert driver.watch(name, seed=1_000_000, count=100) == []
+
+
+def test_many_of_the_programs_that_the_grammar_makes_are_well_typed():
+    """Others are refused before XLA sees them."""
+    typed = 0
+    for seed in range(40):
+        with suppress(tn.TenfoldError):
+            portable.read(modules.hostile_program(random.Random(seed)))
+            typed += 1
+    assert typed > 12
 
 
 @pytest.mark.slow
@@ -57,3 +72,12 @@ def test_a_worker_that_goes_wrong_is_a_finding(what, told, monkeypatch):
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     _, why = driver.follow(worker, [], "x")
     assert why is not None and told in why
+
+
+def test_what_the_fuzzer_of_c_prints_need_not_be_text(tmp_path, monkeypatch):
+    """libtorch's warnings repeat the names that it was given."""
+    failing = tmp_path / "failing"
+    failing.write_text("#!/bin/sh\nprintf '\\377' >&2\nexit 3\n")
+    failing.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(failing))
+    assert driver.call_c(Namespace(count=1, seed=7)) == ["c seed 7: \N{REPLACEMENT CHARACTER}"]

@@ -151,3 +151,38 @@ def test_indices_go_from_coordinates_to_rows_and_back():
             back = t._convert_indices_from_csr_to_coo(rows, columns, out_int32=out_int32, transpose=True)
             results.append((rows.tolist(), back.tolist(), str(back.dtype).rpartition(".")[2]))
         assert results[0] == results[1]
+
+
+def test_one_number_without_dimensions_is_the_one_value():
+    where = [[0], [2]]
+    ours = tn.sparse_coo_tensor(where, tn.tensor(2.0), (3, 3))
+    assert (
+        ours.to_dense().tolist()
+        == torch.sparse_coo_tensor(where, torch.tensor(2.0), (3, 3)).to_dense().tolist()
+    )
+
+
+def test_the_transpose_of_a_number_is_itself():
+    assert tn.tensor(2.0).to_sparse().t().to_dense().item() == 2.0
+
+
+@pytest.mark.parametrize("of", ["uint8", "int8", "float32", "bfloat16"])
+@pytest.mark.parametrize("by", ["uint8", "int64", "int16", "float32"])
+@pytest.mark.parametrize("op", ["add", "sub", "mul"])
+def test_values_of_two_dtypes_are_promoted_before_they_are_computed_with(of, by, op):
+    results = []
+    for t in (tn, torch):
+        pair = []
+        for dtype, values in ((of, [3, 100, 60]), (by, [5, 90, 90])):
+            values = t.tensor(values).to(getattr(t, dtype))
+            pair.append(t.sparse_coo_tensor([[0, 2, 2]], values, (4,)))
+        both = getattr(pair[0], op)(pair[1])
+        beside = getattr(pair[0].to_dense(), op)(pair[1]).to_dense()
+        results.append([str(both.dtype)[-5:], both.to_dense().tolist(), beside.tolist()])
+    assert results[0] == results[1]
+
+
+def test_a_difference_in_place_is_of_the_wider_dtype():
+    parts = [[0, 2]], [200, 100]
+    ours = tn.zeros(4).sub_(tn.sparse_coo_tensor(parts[0], tn.tensor(parts[1], dtype=tn.uint8), (4,)))
+    assert ours.tolist() == [-200, 0, -100, 0]

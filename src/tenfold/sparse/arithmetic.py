@@ -28,7 +28,9 @@ def add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
     if tuple(self.shape) != tuple(other.shape):
         raise ShapeError(f"cannot add tensors of {list(self.shape)} and {list(other.shape)}")
     other = coordinates(other)
-    held = other._held if alpha == 1 and not isinstance(alpha, bool) else other._held * alpha
+    held = other._held
+    if alpha != 1 or isinstance(alpha, bool):
+        held = held.to(dtypes.promote_types(self.dtype, held.dtype)) * alpha
     if not isinstance(self, SparseTensor):
         if self.dtype is held.dtype and other.sparse_rank:
             return aten("index_put")(self, other.rows, held, True)
@@ -52,7 +54,9 @@ def add_in_place(self: Any, other: Any, *, alpha: Any = 1) -> Any:
         result = add(coordinates(self), other, alpha=alpha)
         return self.take(result if layout is None else compress(result, layout))
     other = coordinates(other)
-    held = other._held if alpha == 1 else other._held * alpha
+    held = other._held
+    if alpha != 1:
+        held = held.to(dtypes.promote_types(self.dtype, held.dtype)) * alpha
     if tuple(self.shape) != tuple(other.shape):
         raise ShapeError(f"cannot add {list(other.shape)} to {list(self.shape)} in place")
     if not dtypes.can_cast(held.dtype, self.dtype):
@@ -83,7 +87,8 @@ def mul(self: Any, other: Any) -> Any:
         return self.with_values(self._held * other.expand(tuple(self.shape))[self.rows])
     if tuple(self.shape) != tuple(other.shape) or self.sparse_rank != other.sparse_rank:
         raise ShapeError(f"cannot multiply sparse tensors of {list(self.shape)} and {list(other.shape)}")
-    one, two = self.merged(), other.merged()
+    dtype = dtypes.promote_types(self.dtype, other.dtype)
+    one, two = (each.with_values(each._held.to(dtype)).merged() for each in (self, other))
     sizes = self.shape[: self.sparse_rank]
     first, second = places.common(one._where.numpy(), two._where.numpy(), sizes)
     places_of = [leaf(each, self.device) for each in (first, second)]

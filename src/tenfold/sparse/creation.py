@@ -33,6 +33,8 @@ def sparse_coo_tensor(
     places = where.numpy()
     if places.ndim == 1 and held.ndim == 0:
         held, places, where = held.unsqueeze(0), places[:, None], where.unsqueeze(1)
+    elif held.ndim == 0:
+        held = held.unsqueeze(0)
     if places.ndim != 2 or places.shape[1] != held.shape[0]:
         raise ShapeError(
             f"indices of {list(places.shape)} do not give a place to each of {list(held.shape)} values"

@@ -47,7 +47,7 @@ def transpose(self: Any, dim0: int, dim1: int) -> Any:
 def transposed(self: Any) -> Any:
     if self.ndim > 2:
         raise ShapeError(f"t() is of a matrix, not of {self.ndim} dimensions")
-    return transpose(self, 0, self.ndim - 1)
+    return transpose(self, 0, self.ndim - 1) if self.ndim else self
 
 
 @rule("unsqueeze")

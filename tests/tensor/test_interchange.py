@@ -148,3 +148,46 @@ def test_where_gradients_are_not_followed_a_parameter_has_an_array():
         x.numpy()
     with tn.no_grad():
         assert x.numpy().tolist() == np.asarray(x).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("requires_grad", [None, True, False])
+@pytest.mark.parametrize("more", [{}, {"copy": True}, {"dtype": "float64"}], ids=str)
+def test_gradients_flow_through_asarray_unless_they_are_not_wanted(more, requires_grad):
+    seen = []
+    for t in (tn, torch):
+        given = {name: getattr(t, value) if name == "dtype" else value for name, value in more.items()}
+        if requires_grad is not None:
+            given["requires_grad"] = requires_grad
+        x = t.ones(3, requires_grad=True)
+        y = t.asarray(x * 2, **given)
+        if y.requires_grad:
+            y.sum().backward()
+        seen.append([y.requires_grad, y.grad_fn is None, None if x.grad is None else x.grad.tolist()])
+    assert seen[0] == seen[1]
+
+
+def test_an_object_with_a_length_and_elements_is_a_sequence():
+    class Numbers:
+        def __init__(self, numbers):
+            self.numbers = numbers
+
+        def __len__(self):
+            return len(self.numbers)
+
+        def __getitem__(self, index):
+            return self.numbers[index]
+
+    rows = Numbers([Numbers([1, 2]), [3, 4.5]])
+    assert tn.tensor(rows).tolist() == torch.tensor(rows).tolist() == [[1, 2], [3, 4.5]]
+    with pytest.raises(TypeError):
+        tn.tensor({0: 1, 1: 2})
+
+
+def test_a_capsule_of_dlpack_is_a_tensor():
+    for other in (torch, tn):
+        x = other.arange(6.0).reshape(2, 3)[:, 1:]
+        assert tn.from_dlpack(x.__dlpack__()).tolist() == [[1, 2], [4, 5]]
+    capsule = tn.ones(2).__dlpack__()
+    assert tn.asarray(capsule).tolist() == [1, 1]
+    with pytest.raises(tn.ArgumentError, match="used already"):
+        tn.from_dlpack(capsule)

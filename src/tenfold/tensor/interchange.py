@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set, Sized
 from typing import Any
 
 import numpy as np
@@ -66,12 +67,22 @@ def asarray(
     dtype: DType | type | None = None,
     device: DeviceLike | None = None,
     copy: bool | None = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Tensor:
-    """A tensor of any array-like: with a copy, without one (or an error), or (None) only if one is needed."""
-    if copy or requires_grad:
-        return tensor(_shared(obj, dtype), dtype=dtype, device=device, requires_grad=requires_grad)
+    """A tensor of any array-like: with a copy, without one (or an error), or (None) only if one is needed.
+    Gradients flow through it, unless `requires_grad` is False."""
+    made = _as_array(obj, dtype, device, copy)
+    if requires_grad is False and made.requires_grad:
+        return made.detach()
+    return made.requires_grad_() if requires_grad and not made.requires_grad else made
+
+
+def _as_array(obj: Any, dtype: DType | type | None, device: DeviceLike | None, copy: bool | None) -> Tensor:
     source = _shared(obj, dtype)
+    if copy:
+        if isinstance(source, Tensor):
+            return source.to(dtype=dtype, device=device, copy=True)
+        return tensor(source, dtype=dtype, device=device)
     if not isinstance(source, (Tensor, np.ndarray)):
         if copy is False:
             raise ArgumentError(f"a {type(obj).__name__} cannot be a tensor without a copy")
@@ -89,7 +100,7 @@ def _shared(obj: Any, dtype: DType | type | None) -> Any:
     """What is behind an array-like: a tensor or NumPy array in its memory where it lends it, else itself."""
     if isinstance(obj, (Tensor, np.ndarray, np.generic)):
         return obj
-    if hasattr(obj, "__dlpack__"):
+    if hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
         return from_dlpack(obj)
     if isinstance(obj, (bytes, bytearray, memoryview)):
         return frombuffer(obj, dtype=dtype or dtypes.get_default_dtype())
@@ -145,8 +156,29 @@ def from_dlpack(ext_tensor: Any, *, device: DeviceLike | None = None, copy: bool
     return tensor.to(device=device, copy=bool(copy))
 
 
+class _Capsule:
+    """What `__dlpack__` gave, with the device that it tells of."""
+
+    def __init__(self, capsule: Any):
+        self._capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        address_of = ctypes.pythonapi.PyCapsule_GetPointer
+        address_of.restype, address_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        try:
+            address = address_of(self._capsule, b"dltensor")
+        except ValueError:
+            raise ArgumentError("the capsule is not DLPack's, or was used already") from None
+        return tuple((ctypes.c_int32 * 2).from_address(address + ctypes.sizeof(ctypes.c_void_p)))
+
+
 def _imported(array: Any) -> Tensor:
-    if not hasattr(array, "__dlpack__"):
+    if type(array).__name__ == "PyCapsule":
+        array = _Capsule(array)
+    elif not hasattr(array, "__dlpack__"):
         raise ArgumentError(f"a {type(array).__name__} has no __dlpack__", help="use tenfold.tensor")
     kind, index = array.__dlpack_device__()
     if int(kind) == 1:
@@ -242,7 +274,13 @@ def _flattened(data: Any) -> tuple[list[Any], tuple[int, ...]]:
 def _is_nested(item: Any) -> bool:
     if isinstance(item, np.ndarray):
         return item.ndim > 0
-    return isinstance(item, Sequence) and not isinstance(item, (str, bytes))
+    if isinstance(item, Sequence):
+        return not isinstance(item, (str, bytes))
+    return isinstance(item, Sized) and hasattr(item, "__getitem__") and not isinstance(item, _NO_SEQUENCES)
+
+
+# They have a length and can be indexed, and are no sequences of numbers for all that.
+_NO_SEQUENCES = (Tensor, np.generic, Mapping, Set)
 
 
 def _plain_numbers(elements: list[Any]) -> tuple[list[Any], set[DType]]:

@@ -404,6 +404,34 @@ def test_the_address_of_a_view_lies_in_its_base() -> None:
     assert base.clone().data_ptr() != base.data_ptr()
 
 
+def test_views_of_one_tensor_have_one_base_also_when_nothing_else_holds_it() -> None:
+    x = tn.ones(2, 3).t()
+    assert x[1:]._base is x._base and x._base.shape == (2, 3)
+
+
+def test_a_tensor_without_elements_lies_nowhere() -> None:
+    assert tn.empty(2, 2).resize_(0, 2).data_ptr() == 0 == tn.ones(3)[3:].data_ptr()
+
+
+def test_a_tensor_cannot_be_resized_beyond_what_64_bits_count() -> None:
+    with pytest.raises(RuntimeError, match="64 bits"):
+        tn.zeros(1).resize_(8, 8, 2**29, 2**29)
+
+
+def test_parts_of_complex_numbers_are_assigned() -> None:
+    results = []
+    for t in (tn, torch):
+        x = t.tensor([1 + 2j, 3 + 4j], requires_grad=True)
+        y = x * 1
+        y.real = t.tensor([5.0, 6.0])
+        y.imag = 7
+        z = t.zeros(2)
+        z.real = t.tensor([1, 2])
+        y.abs().sum().backward()
+        results.append([y.tolist(), z.tolist(), x.grad.tolist()])
+    assert results[0] == results[1]
+
+
 def test_parts_of_complex_numbers_are_written_in_place() -> None:
     base = tn.tensor([1 + 2j, 3 + 4j])
     base.real.add_(10)

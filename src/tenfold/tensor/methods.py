@@ -12,7 +12,7 @@ import numpy as np
 
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import float32
-from tenfold.base.errors import ArgumentError, GradientError, ShapeError, located
+from tenfold.base.errors import ArgumentError, GradientError, ShapeError, SizeOutOfRange, located
 from tenfold.base.hooks import Noticed, RemovableHandle
 from tenfold.base.size import Size
 from tenfold.flat.strides import contiguous
@@ -77,6 +77,8 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     if self.requires_grad:
         raise GradientError("a tensor that requires gradients cannot be resized", help="use reshape")
     shape = _sizes(sizes)
+    if math.prod(shape) * self.itemsize >= 1 << 63:
+        raise SizeOutOfRange(f"a tensor of {list(shape)} has more bytes than 64 bits count")
     held = math.prod(self.share().storage.value.type.shape)
     needed = self.storage_offset() + math.prod(shape)
     if needed <= held:

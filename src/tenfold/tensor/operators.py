@@ -11,6 +11,7 @@ from tenfold.base.errors import ArgumentError
 from tenfold.ops.table import TABLE
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.dispatch import function
+from tenfold.tensor.interchange import tensor
 from tenfold.tensor.overriding import CODES, PLAIN, hand_over, overridable, overrides, overriding
 from tenfold.trace.context import context
 
@@ -43,7 +44,9 @@ AUGMENTED = {
 def install() -> None:
     """Give Tensor its operators; the methods that write are there already."""
     for attribute, name in PROPERTIES.items():
-        setattr(Tensor, attribute, property(function(attribute, TABLE[name], method=True)))
+        read = function(attribute, TABLE[name], method=True)
+        write = _writing(read) if attribute in ("real", "imag") else None
+        setattr(Tensor, attribute, property(read, write))
     for special, name in OPERATORS.items():
         setattr(Tensor, special, _operator(name, special))
     for special, name in REFLECTED.items():
@@ -55,6 +58,15 @@ def install() -> None:
         setattr(Tensor, special, _reflected(_quotient, special))
     for special, name in AUGMENTED.items():
         setattr(Tensor, special, _protocol(getattr(Tensor, name + "_"), special))
+
+
+def _writing(part: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any], None]:
+    """`x.real = …`: what is given goes into that part of x."""
+
+    def write(self: Tensor, value: Any) -> None:
+        part(self).copy_(value if isinstance(value, Tensor) else tensor(value, device=self.device))
+
+    return write
 
 
 def _operator(name: str, special: str) -> Callable[..., Any]:

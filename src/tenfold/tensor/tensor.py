@@ -387,10 +387,14 @@ class Tensor(Protocols):
         if owner is not None or alias.base.depth:
             return owner
         stored = alias.storage.value
-        return Tensor(stored, views.Alias(alias.storage, (), contiguous(stored.type.shape), 0, alias.base))
+        found = Tensor(stored, views.Alias(alias.storage, (), contiguous(stored.type.shape), 0, alias.base))
+        alias.base.owner = weakref.ref(found)  # the base of all views of it that are asked
+        return found
 
     def data_ptr(self) -> int:
-        """The address of the first element: that of a view lies in the memory that it shares."""
+        """The address of the first element, 0 if there is none. A view shares the memory of its base."""
+        if 0 in self.shape:
+            return 0
         root = self if self._alias is None else Tensor(self._alias.storage.value)
         data = root._computed().buffer
         start = data.ctypes.data if type(data) is np.ndarray else xla.pointer(root._buffer())

@@ -399,3 +399,21 @@ def test_a_number_expanded_has_strides_of_zero():
 def test_reflected_operators_take_tensors_too():
     x, y = tn.tensor([1.0, 2.0]), tn.tensor([3.0, 5.0])
     assert x.__rsub__(y).tolist() == [2.0, 3.0] and x.__rdiv__(1).tolist() == [1.0, 0.5]
+
+
+def test_shapes_to_broadcast_are_of_ints():
+    with pytest.raises(RuntimeError, match="ints"):
+        tn.broadcast_shapes(1.5)
+
+
+@pytest.mark.parametrize("name", ["linspace", "logspace"])
+def test_what_is_spaced_between_tensors_does_not_follow_them(name):
+    ends = tn.tensor(0.0, requires_grad=True), tn.tensor(2.0, requires_grad=True)
+    for start, end in (ends, (ends[0], 2), (0, ends[1])):
+        assert not getattr(tn, name)(start, end, 3).requires_grad
+
+
+def test_joining_tensors_of_nothing_gives_nothing():
+    empty = tn.zeros(0)
+    assert tn.cat([empty, empty], dim=1).shape == torch.cat([torch.zeros(0)] * 2, dim=1).shape == (0,)
+    assert tn.block_diag().shape == torch.block_diag().shape == (1, 0)

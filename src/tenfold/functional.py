@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tenfold.base import dtypes
 from tenfold.base.dtypes import DType, as_dtype
 from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, located
@@ -19,6 +21,7 @@ from tenfold.tensor import Tensor
 from tenfold.tensor.conversions import METHODS, convert
 from tenfold.tensor.dispatch import aten, into
 from tenfold.tensor.overriding import hand_over, overriding
+from tenfold.tensor.symbolic import Symbolic
 from tenfold.trace.context import context
 
 
@@ -75,6 +78,11 @@ def _check(cond: Any, message: Callable[[], str] | None = None) -> None:
 
 
 def _check_with(error_type: type[Exception], cond: Any, message: Callable[[], str] | None = None) -> None:
+    if not isinstance(cond, (bool, np.bool_, Symbolic)):
+        raise ArgumentError(
+            f"the condition is a bool, not {type(cond).__name__}",
+            help="use torch._check_tensor_all for all elements of a tensor",
+        )
     if not cond:
         raise error_type("Expected cond to be True, but got False." if message is None else str(message()))
 
@@ -179,6 +187,8 @@ def _operand(each: Any) -> tuple[DType, dtypes.Category]:
 @located
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     """The shape to which all of these stretch."""
+    if not all(isinstance(each, (int, Sequence)) for each in shapes):
+        raise ArgumentError(f"shapes are ints, or tuples or lists of ints, unlike those of {shapes}")
     as_tuples = [(each,) if isinstance(each, int) else tuple(each) for each in shapes]
     if any(extent < 0 for shape in as_tuples for extent in shape):
         raise ShapeError(f"a shape has no negative extents: {as_tuples}")
@@ -216,6 +226,8 @@ def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with these along its diagonal and zeros elsewhere."""
+    if not tensors:
+        return aten("zeros")((1, 0))
     return aten("block_diag")(_several(tensors))
 
 

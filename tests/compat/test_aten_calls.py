@@ -3,6 +3,8 @@ of another shape, and views that share memory though their schema does not say s
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -52,6 +54,14 @@ CALLS = {
     "as_strided after a slice and a transpose": lambda t: t.ops.aten.as_strided(
         t.arange(24.0).reshape(4, 6)[1:, 2:].t(), (2, 3), (6, 2), 8
     ),
+    "None for no dimensions": lambda t: t.amax(t.arange(6.0).reshape(2, 3), None, True),
+    "None for the stride of a pooling": lambda t: t.max_pool2d(t.arange(16.0).reshape(1, 4, 4), 2, None),
+    "a mask of uint8": lambda t: t.ops.aten.index_put(
+        t.zeros(3, 2), (t.tensor([1, 0, 1], dtype=t.uint8),), t.ones(2, 2), True
+    ),
+    "a mask of uint8 beside indices": lambda t: t.ops.aten.index(
+        t.arange(6.0).reshape(3, 2), (t.tensor([1, 0, 1], dtype=t.uint8), t.tensor([1, 0]))
+    ),
     "a mask of two dimensions beside nothing": lambda t: t.ops.aten.index_put(
         t.zeros(2, 3, 2), (None, t.tensor([[True, False], [False, True], [True, True]])), t.arange(4.0)
     ),
@@ -72,3 +82,8 @@ def test_a_write_through_unsafe_view_reaches_what_it_views():
         t.ops.aten._unsafe_view(x, [6])[4] = 1.0
         results.append(x.tolist())
     assert results[0] == results[1] == [[0, 0, 0], [0, 1, 0]]
+
+
+def test_ops_and_their_overloads_can_be_copied():
+    assert copy.deepcopy(tn.ops.aten.add.Tensor).name() == "aten::add.Tensor"
+    assert copy.deepcopy(tn.ops.aten.add)(1, 2) == 3

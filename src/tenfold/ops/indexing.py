@@ -109,10 +109,15 @@ def _reads():
     ]
 
 
+def as_mask(index):
+    """A tensor's own index; uint8 is the dtype that masks once had."""
+    return index.bool() if index is not None and index.dtype is dtypes.uint8 else index
+
+
 def masks_as_places(x, indices, *others):
     """Tensors' own indices with each mask as the places where it is true, which evaluates it."""
     found: list = []
-    for index in indices:
+    for index in map(as_mask, indices):
         mask = index is not None and index.dtype is dtypes.bool_
         found += index.nonzero(as_tuple=True) if mask else [index]
     return x, tuple(found), *others
@@ -121,7 +126,7 @@ def masks_as_places(x, indices, *others):
 def lone_mask_or_places(x, indices, *others):
     """A mask that is the only index stays one: values are put by it without evaluating it."""
     lone = sum([index is not None for index in indices]) == 1
-    return (x, indices, *others) if lone else masks_as_places(x, indices, *others)
+    return (x, tuple(map(as_mask, indices)), *others) if lone else masks_as_places(x, indices, *others)
 
 
 @op(

@@ -34,7 +34,9 @@ def cat(tensors, dim):
     if any(tensor.rank == 0 for tensor in tensors):
         raise ShapeError("cannot join zero-dimensional tensors", help="use stack")
     # PyTorch leaves out tensors of shape [0], whatever the rank of the others.
-    kept = [tensor for tensor in tensors if tensor.shape != (0,)] or tensors[:1]
+    kept = [tensor for tensor in tensors if tensor.shape != (0,)]
+    if not kept:
+        return tensors[0]
     return flat.concatenate(kept, flat.axis(dim, kept[0].rank))
 
 

@@ -109,6 +109,12 @@ class Resolver:
 
 
 _Fit = Callable[[Any], Any]
+
+
+def _as_nothing(value: None) -> tuple[()]:
+    return ()
+
+
 _Plan = Callable[[tuple[Any, ...], dict[str, Any]], tuple[int, list[Any]]]
 _LISTS = (tuple, list)
 
@@ -220,6 +226,8 @@ class _Attempt:
                 where, value, used = slice(used - 1, None), args[used - 1 :], len(args)
                 fit = fitter.fit(value, type, numbers)
                 self.by_value |= fitter.looks_inside(value, type)
+            if fit is None and value is None and argument.default == ():
+                fit = _as_nothing  # as PyTorch's parser has it: no dimensions, no stride
             if fit is None:
                 name = python_name(argument, overload.method)
                 return f"argument '{name}' {fitter.explain(value, type, numbers)}"

@@ -236,14 +236,19 @@ def index_add(x, dim, index, source, alpha):
 @op(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
     inplace=True,
-    samples=lambda: [*_slice_samples(), S(T(5), 0, At(1, size=5), T()), S(T(5), 0, At(size=5), T())],
+    samples=lambda: [
+        *_slice_samples(),
+        S(T(5), 0, At(1, size=5), T()),
+        S(T(5), 0, At(size=5), T()),
+        S(T(), 0, At(1, size=1), T(1)),
+    ],
     autocast="cpu: widest",
     needs="all_strided",
 )
 def index_copy(x, dim, index, source):
     """self with the slices that index names replaced by those of source."""
-    if source.rank == 0 and x.rank == 1 and index.numel == 1:
-        source = flat.reshape(source, (1,))
+    if source.rank + x.rank == 1 and index.numel == 1:
+        source = flat.reshape(source, x.shape)
     return _slices(x, dim, index, source, _whole_slices("set"), INT64)
 
 

@@ -29,6 +29,8 @@ def _ramp(start: float, step: float, count: int, dtype: DType) -> Value:
 
 # An op that fills a vector; an `out=` that holds as many elements is filled in its own shape.
 sequence = functools.partial(op, fills_out=True)
+# Of tensors: what is made of their numbers does not follow them, as in PyTorch.
+constants = functools.partial(sequence, differentiable=False)
 
 
 def _countable(name: str, dtype: DType) -> DType:
@@ -167,13 +169,13 @@ _T0 = T(dtype="float32", low=0, high=2)
 
 
 @sequence(f"linspace(Scalar start, Scalar end, int steps, {MADE}) -> Tensor", samples=_LINES)
-@sequence(f"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, {MADE}) -> Tensor",
+@constants(f"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, {MADE}) -> Tensor",
     samples=lambda: [S(_T0, _T0, 5), S(_T0, _T0, 1)])  # fmt: skip
-@sequence(
+@constants(
     f"linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, {MADE}) -> Tensor",
     samples=lambda: [S(_T0, 3, 5)],
 )
-@sequence(
+@constants(
     f"linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, {MADE}) -> Tensor",
     samples=lambda: [S(3, _T0, 5)],
 )
@@ -187,11 +189,11 @@ def linspace(start, end, steps, dtype):
     f"logspace(Scalar start, Scalar end, int steps, float base=10.0, {MADE}) -> Tensor",
     samples=lambda: [S(0, 1, 5), S(0, 3, 4, dtype=dtypes.int64), S(0, 3, 4, 2.0), S(1, 2, 1), S(0, 1, 0)],
 )
-@sequence(f"logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, {MADE}) -> Tensor",
+@constants(f"logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, {MADE}) -> Tensor",
     samples=lambda: [S(_T0, _T0, 5)])  # fmt: skip
-@sequence(f"logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, {MADE}) -> Tensor",
+@constants(f"logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, {MADE}) -> Tensor",
     samples=lambda: [S(_T0, 2, 5)])  # fmt: skip
-@sequence(f"logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, {MADE}) -> Tensor",
+@constants(f"logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, {MADE}) -> Tensor",
     samples=lambda: [S(1, _T0, 5)])  # fmt: skip
 def logspace(start, end, steps, base, dtype):
     """base to the power of evenly spaced numbers."""

@@ -76,6 +76,8 @@ class Packet:
         return self._call(*args, **kwargs)
 
     def __getattr__(self, overload: str) -> Overload:
+        if overload.startswith("__"):  # as copy and pickle ask, before there is anything to look in
+            raise AttributeError(overload)
         key = "" if overload == "default" else overload
         found = self._overloads.get(key)
         if found is None and overload.endswith("out"):

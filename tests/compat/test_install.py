@@ -294,7 +294,22 @@ assert functorch.vmap is torch.func.vmap
 assert "USE_MKL=OFF" in torch.__config__.show()
 assert not torch.distributed.rpc.is_available()
 assert not hasattr(torch.ops.some_extension, "op")
+assert torch.utils.deterministic.fill_uninitialized_memory
+assert not torch.profiler.itt.is_available()
+lent = torch.utils.dlpack.to_dlpack(torch.ones(2, 3)[:, 1:])
+assert torch.utils.dlpack.from_dlpack(lent).sum().item() == 4
+import torch._dynamo as dynamo
+with dynamo.config.patch({"verbose": True}, error_on_recompile=True):
+    assert dynamo.config.verbose and dynamo.config.error_on_recompile
+assert not dynamo.config.verbose and not hasattr(dynamo.config, "error_on_recompile")
+assert dynamo.config.patch("verbose", True)(lambda: dynamo.config.verbose)()
 torch._check(True)
+for wrong in (torch.tensor(True), "true", 1):
+    try:
+        torch._check(wrong)
+    except TypeError:
+        continue
+    raise AssertionError(wrong)
 try:
     torch._check_with(ValueError, False, lambda: "no")
 except ValueError as error:

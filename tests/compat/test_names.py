@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
+import pickle
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -787,8 +789,18 @@ def test_a_program_may_ask_for_devices_that_are_not_there(device):
 def test_a_dtype_that_tensors_cannot_have_can_be_named(name):
     assert isinstance(getattr(torch, name), torch.dtype)
     assert isinstance(getattr(tn, name), tn.dtype) and getattr(tn, name) is not tn.float32
+    assert copy.deepcopy(getattr(tn, name)) is pickle.loads(pickle.dumps(getattr(tn, name)))
     with pytest.raises(tn.TenfoldError):
         tn.zeros(2, dtype=getattr(tn, name))
+
+
+@pytest.mark.parametrize("name", ["qint8", "quint8", "qint32"])
+def test_a_dtype_of_quantized_tensors_is_a_dtype(name):
+    ours, theirs = getattr(tn, name), getattr(torch, name)
+    assert isinstance(ours, tn.dtype) and copy.deepcopy(ours) is ours is pickle.loads(pickle.dumps(ours))
+    assert ours.itemsize == theirs.itemsize and ours.is_floating_point is theirs.is_floating_point
+    with pytest.raises(tn.TenfoldError):
+        tn.zeros(2, dtype=ours)
 
 
 def test_a_program_may_ask_whether_processes_can_work_together():

@@ -115,6 +115,7 @@ ABSENT = (
         " torch.utils.debug_log torch.utils.model_dump"
         " torch.utils.show_pickle torch.utils._strobelight torch.utils._runtime_estimation"
         " torch.utils._content_store",
+        _NONE,
         names=(
             "torch.accelerator: get_device_capability",
             "torch.backends.cuda: blas_workspace_size cuBLASModule cuFFTPlanCache"
@@ -349,6 +350,8 @@ def absent_name(module: str, name: str, absent: Absent) -> Any:
     path = f"{module}.{name}"
     if path in ANSWERS:
         return lambda *args, **kwargs: ANSWERS[path]
+    if name in absent.answers:
+        return lambda *args, **kwargs: absent.answers[name]
     words = {"absent": absent, "path": f"{module}.{name}", "__module__": module, "__doc__": absent.reason}
     return AbsentName(name, (), words)
 

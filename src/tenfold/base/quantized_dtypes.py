@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from tenfold.base import dtypes, package
-from tenfold.base.dtypes import DType
+from tenfold.base.dtypes import DType, NamedDType
 
 
-class QuantizedDType:
+class QuantizedDType(NamedDType):
     """`qint8` and the like: the name, and the dtype of the integers."""
 
-    __slots__ = ("name", "storage")
+    __slots__ = ("storage",)
+    __module__ = __name__
 
     def __init__(self, name: str, storage: DType):
-        self.name = name
+        super().__init__(name, name, name, storage.numpy, "int")
         self.storage = storage
 
     @property
     def bounds(self) -> tuple[int, int]:
         info = dtypes.iinfo(self.storage)
         return int(info.min), int(info.max)
-
-    def __repr__(self) -> str:
-        return f"{package.shown}.{self.name}"
 
 
 qint8 = QuantizedDType("qint8", dtypes.int8)

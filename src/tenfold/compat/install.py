@@ -262,6 +262,8 @@ def _lacking(module: str, name: str, frame: FrameType) -> Any:
     instruction = frame.f_code.co_code[frame.f_lasti] if frame.f_lasti >= 0 else None
     if f"{module}.{name}" in absent.NAMES and instruction in _NAMING:
         return absent.absent_name(module, name, absent.NAMES[f"{module}.{name}"])
+    if f"{module}.{name}" in ELSEWHERE and instruction in _NAMING:
+        return importlib.import_module(f"{module}.{name}")
     if instruction != dis.opmap["IMPORT_FROM"]:
         return None
     if _finder.find_spec(f"{module}.{name}") is not None:

@@ -3,6 +3,7 @@ recorded as it runs, so a marked one is the function itself."""
 
 from __future__ import annotations
 
+from contextlib import ContextDecorator
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +20,34 @@ __all__ = [
 
 _absent = AbsentModule.of("torch._dynamo")
 
-config = SimpleNamespace(
+
+class Config(SimpleNamespace):
+    """Settings of PyTorch's compiler, kept and without effect."""
+
+    def patch(self, changes: Any = None, /, *values: Any, **more: Any) -> Patched:
+        """A block or a decorator inside which settings are other ones: a name and its value, or a dict."""
+        named = {changes: values[0]} if isinstance(changes, str) else changes or {}
+        return Patched(self, {**named, **more})
+
+
+class Patched(ContextDecorator):
+    """The settings that `Config.patch` changes, and what they were."""
+
+    def __init__(self, config: Config, changes: dict[str, Any]):
+        self._config = config
+        self._changes = changes
+        self._before: list[dict[str, Any]] = []
+
+    def __enter__(self) -> None:
+        self._before.append(dict(vars(self._config)))
+        vars(self._config).update(self._changes)
+
+    def __exit__(self, *error: object) -> None:
+        vars(self._config).clear()
+        vars(self._config).update(self._before.pop())
+
+
+config = Config(
     cache_size_limit=8, recompile_limit=8, suppress_errors=False, verbose=False, capture_scalar_outputs=False
 )
 eval_frame = SimpleNamespace(OptimizedModule=OptimizedModule)

@@ -8,7 +8,6 @@ from typing import Any
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError
-from tenfold.base.quantized_dtypes import QuantizedDType
 from tenfold.ops.schema import MISSING, Schema, Type, parse
 
 Function = Callable[..., Any]
@@ -87,7 +86,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "str": lambda value: isinstance(value, str),
     "Tensor": _is_tensor,
     "Device": lambda value: isinstance(value, (Device, str)),
-    "ScalarType": lambda value: isinstance(value, (DType, QuantizedDType)),
+    "ScalarType": lambda value: isinstance(value, DType),
 }
 
 

@@ -294,6 +294,8 @@ assert functorch.vmap is torch.func.vmap
 assert "USE_MKL=OFF" in torch.__config__.show()
 assert not torch.distributed.rpc.is_available()
 assert not hasattr(torch.ops.some_extension, "op")
+from torch.autograd.gradcheck import gradcheck
+assert torch.autograd.gradcheck is gradcheck and torch.autograd.gradgradcheck is not gradcheck
 assert torch.utils.deterministic.fill_uninitialized_memory
 assert not torch.profiler.itt.is_available()
 lent = torch.utils.dlpack.to_dlpack(torch.ones(2, 3)[:, 1:])

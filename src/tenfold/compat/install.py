@@ -219,7 +219,10 @@ def _reserve(name: str, module: ModuleType) -> None:
         parent, _, last = inner.rpartition(".")
         if parent != name:
             continue
-        if callable(vars(module).get(last)):
+        own = vars(module).get(last)
+        if own is None and last in vars(module).get("__all__", ()):
+            own = getattr(module, last)  # one that is loaded when it is used
+        if callable(own):
             sys.modules.setdefault(inner, importlib.import_module(target))
         elif target == module.__name__:
             vars(module).setdefault(last, module)

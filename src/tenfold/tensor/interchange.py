@@ -172,7 +172,8 @@ class _Capsule:
             address = address_of(self._capsule, b"dltensor")
         except ValueError:
             raise ArgumentError("the capsule is not DLPack's, or was used already") from None
-        return tuple((ctypes.c_int32 * 2).from_address(address + ctypes.sizeof(ctypes.c_void_p)))
+        kind, index = (ctypes.c_int32 * 2).from_address(address + ctypes.sizeof(ctypes.c_void_p))
+        return int(kind), int(index)
 
 
 def _imported(array: Any) -> Tensor:

@@ -277,3 +277,11 @@ def test_did_you_mean_the_nearest_name():
     assert did_you_mean("tahn", names) == "did you mean tanh?"
     assert did_you_mean("soft_max", iter(names)) == "did you mean softmax?"
     assert did_you_mean("zzz", names) is None
+
+
+def test_a_notebook_shows_the_frames_of_the_user_alone(train):
+    error = train("import tenfold as tn\nx = tn.ones(2)\ny = x + tn.ones(3)\n")
+    *frames, message = error._render_traceback_()
+    assert "dispatch.py" not in "".join(frames) and "tenfold" not in "".join(frames).partition("train.py")[2]
+    assert any("train.py" in line and "line 3" in line for line in frames)
+    assert message == f"ShapeError: {error}"

@@ -7,6 +7,7 @@ what to do.
 from __future__ import annotations
 
 import functools
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -46,12 +47,31 @@ class TenfoldError(RuntimeError):
     def __str__(self) -> str:
         return _render(self) if self._text is None else self._text
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks print: the user's frames, without Tenfold's own."""
+        return [*user_frames(self), f"{type(self).__name__}: {self}"]
+
     def __reduce__(self) -> tuple[Any, ...]:
         state = dict(vars(self))
         if self.source or self.operands:
             # A code object does not pickle: what travels to another process is the text.
             state.update(source=None, operands=(), _text=str(self))
         return type(self), (self.message,), state
+
+
+RUNNERS = ("tenfold", "IPython", "ipykernel", "runpy")  # whose frames are not the user's
+
+
+def user_frames(error: BaseException) -> list[str]:
+    """The traceback of an error as lines of text, without the frames of Tenfold and of what ran the file."""
+    trace = error.__traceback__
+    modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(trace)]
+    frames = [
+        frame
+        for frame, module in zip(traceback.extract_tb(trace), modules, strict=True)
+        if module.partition(".")[0] not in RUNNERS
+    ]
+    return "".join(traceback.format_list(frames)).splitlines()
 
 
 class ShapeError(TenfoldError, ValueError):

@@ -28,14 +28,7 @@ def execute(path: str, name: str = "__main__") -> tuple[int, dict[str, Any]]:
     except SyntaxError as error:
         print("".join(traceback.format_exception_only(error)), end="", file=sys.stderr)
     except TenfoldError as error:
-        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        frames = [
-            frame
-            for frame in traceback.extract_tb(error.__traceback__)
-            if not frame.filename.startswith((package, "<frozen"))
-        ]
-        print("".join(traceback.format_list(frames)), end="", file=sys.stderr)
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print("\n".join(error._render_traceback_()), file=sys.stderr)
     except BrokenPipeError:
         raise
     except Exception as error:

@@ -23,7 +23,7 @@ class Panes {
     const label = document.createElement("span");
     label.textContent = stage.title;
     const size = document.createElement("small");
-    size.textContent = stage.absent ? "" : `${count(stage.lines.length)} lines`;
+    size.textContent = stage.absent ? "" : `${count(stage.lines.length)} line${stage.lines.length === 1 ? "" : "s"}`;
     const lit = document.createElement("button");
     lit.type = "button";
     lit.className = "lit-count";

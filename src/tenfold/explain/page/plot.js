@@ -21,7 +21,7 @@ class MemoryPlot {
     this.most = Math.max(...memory.live, 1);
     this.count = memory.live.length;
     this.svg = svg("svg", { viewBox: `0 0 ${this.count} 100`, preserveAspectRatio: "none", role: "img" });
-    this.svg.setAttribute("aria-label", this.summary());
+    this.svg.setAttribute("aria-label", `${this.facts()}.`);
     this.on = svg("g");
     this.cursor = svg("line", { class: "cursor", y1: 0, y2: 100, x1: -1, x2: -1 });
     const floor = this.height(memory.arguments);
@@ -96,11 +96,15 @@ class MemoryPlot {
   }
 
   summary() {
-    const { live, holders, arguments: given } = this.program.memory, { held } = this.program;
+    return this.program.memory.holders.length ? `${this.facts()}; the largest others:` : `${this.facts()}.`;
+  }
+
+  facts() {
+    const { live, arguments: given } = this.program.memory, { held } = this.program;
     const most = `At most ${bytesText(this.most)} alive, at instruction ${count(live.indexOf(this.most) + 1)} of ${count(live.length)}`;
     // XLA places results over what they were computed from, and rounds buffers up.
     const allocated = held && bytesText(held) !== bytesText(this.most) ? `; XLA allocates ${bytesText(held)}` : "";
-    return `${most}; ${bytesText(given)} of it arguments${allocated}${holders.length ? "; the largest others:" : "."}`;
+    return `${most}; ${bytesText(given)} of it arguments${allocated}`;
   }
 
   show(selection, line) {

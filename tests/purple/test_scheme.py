@@ -62,9 +62,10 @@ PROGRAMS = {
 (define ring (data "#0=(1 2 . #0#)"))
 (print (list-ref ring 5) (try (data "(1 . )") error-kind)
   (try (data "(1") error-kind) (eof-object? (data "")))
+(print (try (data "(1 #3#)") error-message) (try (data "#0=#0#") error-kind) (data "(#1=2 #1#)"))
 (set-cdr! (cdr ring) nil)""",
         '((a . #(1 "x\\ny" #\\space)) (quote (1 (unquote x) (unquote-splicing y) (quasiquote z))) #u8(1 255)'
-        " |a b| abc 255 :key)\n2 read read #t",
+        " |a b| abc 255 :key)\n2 read read #t\nread: the label #3# stands for nothing read (2 2)",
     ),
     "what holds itself is written with labels": (
         r"""

@@ -24,6 +24,13 @@ def test_the_program_is_evaluated():
     assert abs(out[1, 2].item() - 0.46211716) < 1e-6
 
 
+def test_arguments_may_be_named_as_in_the_listing():
+    filled = tp.full(shape=(2, 3), value=0.5, dtype=tp.float32)
+    assert filled.shape == (2, 3) and filled[0, 0].item() == 0.5 and tp.ones(shape=(2,)).tolist() == [1, 1]
+    with pytest.raises(tp.ArgumentError, match="same"):
+        tp.ones(size=(2,), shape=(2,))
+
+
 def test_the_trace_has_a_line_for_each_call_and_the_type_of_its_output():
     title, fill, tanh, outputs, output = lines(tp.show(program, stage="trace"))
     assert title == "==== Trace IR ====" and outputs == "outputs:"

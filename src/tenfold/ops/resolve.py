@@ -156,7 +156,7 @@ class _Overload:
         return f"({', '.join(texts)})"
 
 
-# As PyTorch's parser has them, and NumPy's `axes` besides; `full(size, value=0.5)` says what it fills with.
+# As PyTorch's parser has them, NumPy's `axes` and `shape` besides, and `full(size, value=0.5)`.
 _NUMPY_NAMES = {
     "input": ("x", "a", "x1"),
     "other": ("x2",),
@@ -164,6 +164,7 @@ _NUMPY_NAMES = {
     "dims": ("axes",),
     "keepdim": ("keepdims",),
     "fill_value": ("value",),
+    "size": ("shape",),
 }
 
 

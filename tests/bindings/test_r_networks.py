@@ -77,6 +77,11 @@ LAYERS: list[tuple[str, Callable[[], nn.Module], Callable[[], tuple[torch.Tensor
         lambda: (drawn(2, 5, 8), drawn(2, 3, 6), drawn(2, 3, 4), padded([[0, 0, 1], [0, 0, 0]])),
     ),
     (
+        "nn_multihead_attention(8, 2, add_bias_kv = TRUE, add_zero_attn = TRUE)",
+        lambda: nn.MultiheadAttention(8, 2, add_bias_kv=True, add_zero_attn=True),
+        lambda: (drawn(5, 3, 8), drawn(4, 3, 8), drawn(4, 3, 8)),
+    ),
+    (
         "nn_transformer_encoder_layer(8, 2, 16, activation = 'gelu', norm_first = TRUE)$eval()",
         lambda: nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", norm_first=True).eval(),
         lambda: (drawn(5, 3, 8),),

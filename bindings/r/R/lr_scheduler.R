@@ -1,11 +1,18 @@
 # lr_*: learning rates that change as training goes on. A scheduler sets its optimizer's at once, and with each step().
 
-# `rate(step, base, now)` gives the learning rate of a step, counted from 0; `at_step` may set more.
-new_scheduler <- function(optimizer, rate, verbose = FALSE, at_step = function(step) NULL) {
+# `rate(step, base, now)` gives the learning rate of a step, counted from 0; `at_step` may set more. One that goes on after
+# `last_epoch` takes the rates of step 0 from `initial_lr` of the optimizer's groups, where they have it.
+new_scheduler <- function(optimizer, rate, verbose = FALSE, last_epoch = -1, at_step = function(step) NULL) {
   if (!is_optimizer(optimizer)) refuse("a scheduler takes an optimizer", kind = "TYPE")
+  if (!is.numeric(last_epoch) || length(last_epoch) != 1 || !isTRUE(last_epoch >= -1)) {
+    refuse("last_epoch is -1 or the number of a step, not ", last_epoch)
+  }
   base <- rates_of(optimizer)
+  if (last_epoch >= 0) {
+    base <- mapply(function(group, now) if (is.null(group$initial_lr)) now else group$initial_lr, optimizer$param_groups, base)
+  }
   state <- new.env(parent = emptyenv())
-  state$last_epoch <- -1
+  state$last_epoch <- last_epoch
   step <- function() {
     state$last_epoch <- state$last_epoch + 1
     set_lr(optimizer, mapply(rate, state$last_epoch, base, rates_of(optimizer)), verbose)
@@ -75,25 +82,25 @@ print.lr_scheduler <- function(x, ...) {
   invisible(x)
 }
 
-lr_lambda <- function(optimizer, lr_lambda, verbose = FALSE) {
-  new_scheduler(optimizer, function(step, base, now) base * lr_lambda(step), verbose)
+lr_lambda <- function(optimizer, lr_lambda, last_epoch = -1, verbose = FALSE) {
+  new_scheduler(optimizer, function(step, base, now) base * lr_lambda(step), verbose, last_epoch)
 }
 
-lr_multiplicative <- function(optimizer, lr_lambda, verbose = FALSE) {
-  new_scheduler(optimizer, function(step, base, now) if (step == 0) now else now * lr_lambda(step), verbose)
+lr_multiplicative <- function(optimizer, lr_lambda, last_epoch = -1, verbose = FALSE) {
+  new_scheduler(optimizer, function(step, base, now) if (step == 0) now else now * lr_lambda(step), verbose, last_epoch)
 }
 
-lr_step <- function(optimizer, step_size, gamma = 0.1, verbose = FALSE) {
-  new_scheduler(optimizer, function(step, base, now) base * gamma^(step %/% step_size), verbose)
+lr_step <- function(optimizer, step_size, gamma = 0.1, last_epoch = -1, verbose = FALSE) {
+  new_scheduler(optimizer, function(step, base, now) base * gamma^(step %/% step_size), verbose, last_epoch)
 }
 
-lr_cosine_annealing <- function(optimizer, T_max, eta_min = 0, verbose = FALSE) {
-  new_scheduler(optimizer, function(step, base, now) eta_min + (base - eta_min) * (1 + cos(pi * step / T_max)) / 2, verbose)
+lr_cosine_annealing <- function(optimizer, T_max, eta_min = 0, last_epoch = -1, verbose = FALSE) {
+  new_scheduler(optimizer, function(step, base, now) eta_min + (base - eta_min) * (1 + cos(pi * step / T_max)) / 2, verbose, last_epoch)
 }
 
 lr_one_cycle <- function(optimizer, max_lr, total_steps = NULL, epochs = NULL, steps_per_epoch = NULL, pct_start = 0.3,
                          anneal_strategy = "cos", cycle_momentum = TRUE, base_momentum = 0.85, max_momentum = 0.95,
-                         div_factor = 25, final_div_factor = 10000, verbose = FALSE) {
+                         div_factor = 25, final_div_factor = 10000, last_epoch = -1, verbose = FALSE) {
   total <- if (!is.null(total_steps)) total_steps else if (!is.null(epochs) && !is.null(steps_per_epoch)) epochs * steps_per_epoch
   if (is.null(total) || total <= 0) refuse("lr_one_cycle takes total_steps, or epochs and steps_per_epoch")
   if (!anneal_strategy %in% c("cos", "linear")) refuse("anneal_strategy is 'cos' or 'linear'")
@@ -110,7 +117,7 @@ lr_one_cycle <- function(optimizer, max_lr, total_steps = NULL, epochs = NULL, s
   }
   first <- max_lr / div_factor
   new_scheduler(
-    optimizer, function(step, base, now) at(step, first, max_lr, first / final_div_factor), verbose,
+    optimizer, function(step, base, now) at(step, first, max_lr, first / final_div_factor), verbose, last_epoch,
     function(step) if (cycle_momentum) set_momentum(optimizer, at(step, max_momentum, base_momentum, max_momentum))
   )
 }

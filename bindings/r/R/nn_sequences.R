@@ -71,11 +71,14 @@ nn_lstm <- without_nonlinearity(new_recurrent("nn_lstm", 4, function(...) "lstm"
 
 nn_multihead_attention <- nn_module(
   "nn_multihead_attention",
-  initialize = function(embed_dim, num_heads, dropout = 0, bias = TRUE, kdim = NULL, vdim = NULL, batch_first = FALSE) {
+  initialize = function(embed_dim, num_heads, dropout = 0, bias = TRUE, add_bias_kv = FALSE, add_zero_attn = FALSE,
+                        kdim = NULL, vdim = NULL, batch_first = FALSE) {
+    check_sizes(embed_dim = embed_dim, num_heads = num_heads)
     if (embed_dim %% num_heads != 0) refuse("embed_dim must be divisible by num_heads")
     self$num_heads <- num_heads
     self$dropout <- dropout
     self$batch_first <- batch_first
+    self$add_zero_attn <- add_zero_attn
     matrix_of <- function(columns, rows = embed_dim) nn_parameter(torch_empty(rows, columns))
     if (is.null(kdim) && is.null(vdim)) {
       self$in_proj_weight <- matrix_of(embed_dim, 3 * embed_dim)
@@ -90,12 +93,17 @@ nn_multihead_attention <- nn_module(
       if (!is.null(weight)) nn_init_xavier_uniform_(weight) # after out_proj, as Python draws its random numbers
     }
     if (bias) nn_init_zeros_(self$out_proj$bias)
+    if (add_bias_kv) {
+      self$bias_k <- nn_init_xavier_normal_(nn_parameter(torch_empty(1, 1, embed_dim)))
+      self$bias_v <- nn_init_xavier_normal_(nn_parameter(torch_empty(1, 1, embed_dim)))
+    }
   },
   forward = function(query, key, value, key_padding_mask = NULL, need_weights = TRUE, attn_mask = NULL,
                      avg_weights = TRUE) {
     nnf_multi_head_attention_forward(
-      query, key, value, dim(parts$out_proj$weight)[1], parts$num_heads, parts$in_proj_weight, parts$in_proj_bias, NULL, NULL,
-      FALSE, parts$dropout, parts$out_proj$weight, parts$out_proj$bias, parts$training, key_padding_mask, need_weights,
+      query, key, value, dim(parts$out_proj$weight)[1], parts$num_heads, parts$in_proj_weight, parts$in_proj_bias,
+      parts$bias_k, parts$bias_v, parts$add_zero_attn, parts$dropout, parts$out_proj$weight, parts$out_proj$bias,
+      parts$training, key_padding_mask, need_weights,
       attn_mask, avg_weights, is.null(parts$in_proj_weight), parts$q_proj_weight, parts$k_proj_weight, parts$v_proj_weight,
       batch_first = parts$batch_first
     )

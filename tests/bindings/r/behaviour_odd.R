@@ -163,3 +163,29 @@ behaves("saveRDS writes tensors, modules, traced functions and generators", loca
   stopifnot(says(there_and_back(sparse), "sparse tensor cannot be saved"), says(there_and_back(torch_ones(1, device = "meta")), "meta tensor"))
   stopifnot(identical(attr(torch_load(torch_serialize(nn_buffer(x, persistent = FALSE))), "persistent"), FALSE))
 }))
+
+behaves("attention has a learned key and value, and zeros, where that is said", local({
+  x <- torch_randn(5, 2, 4)
+  layer <- nn_multihead_attention(4, 2, 0, TRUE, TRUE, TRUE)
+  found <- layer(x, x, x)
+  stopifnot(dim(found[[1]]) == c(5, 2, 4), dim(found[[2]]) == c(2, 5, 7))
+  stopifnot(c("bias_k", "bias_v") %in% names(layer$state_dict()), says(nn_multihead_attention(4, 0), "num_heads is a whole number"))
+  again <- nn_multihead_attention(4, 2)
+  stopifnot(dim(again(x, x, x)[[2]]) == c(2, 5, 5), !"bias_k" %in% names(again$state_dict()))
+  layer$bias_k$requires_grad_(TRUE)
+  found[[1]]$sum()$backward()
+  stopifnot(!is.null(layer$bias_v$grad))
+}))
+
+behaves("a schedule goes on after the step that it is told", local({
+  rates <- function(last_epoch, steps) {
+    optimizer <- optim_sgd(list(torch_ones(1, requires_grad = TRUE)), lr = 1)
+    schedule <- lr_step(optimizer, step_size = 2, gamma = 0.1, last_epoch = last_epoch)
+    c(schedule$get_last_lr(), vapply(seq_len(steps), function(i) {
+      schedule$step()
+      schedule$get_last_lr()
+    }, 0))
+  }
+  stopifnot(all.equal(rates(-1, 5), c(1, 1, 0.1, 0.1, 0.01, 0.01)), all.equal(rates(2, 2), c(0.1, 0.01, 0.01)))
+  stopifnot(says(rates("a", 1), "last_epoch is -1"))
+}))

@@ -1,4 +1,4 @@
-"""`tenfold.jit`: TorchScript, and the words by which code is marked for it.
+"""`tenfold.jit`: TorchScript, and the decorators that mark code for it.
 
 A program is recorded as it runs, so a scripted or traced function runs as it did, and `tenfold.compile`
 compiles it. It can be saved as TorchScript, which libtorch writes: what was traced by its ops, what was

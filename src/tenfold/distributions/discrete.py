@@ -1,5 +1,5 @@
-"""Distributions of whole numbers and of choices. Those by probabilities take them, or their logits: of one
-outcome log p - log (1 - p), of many log p, up to a constant."""
+"""Discrete distributions: of whole numbers and of choices. They take probabilities or logits. The logit of
+one outcome is log p - log(1 - p); of several outcomes it is log p, up to a constant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributions that are transforms of others, and those that are best told so."""
+"""Distributions that are transforms of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long each FlatIR op takes in a run that XLA's profiler watches.
+"""Measures how long each FlatIR op takes, in a run that XLA's profiler watches.
 
 The run is on zeros, which takes as long as any other data but for loops that depend on it. XLA tells what
 each instruction took; a fused one's time is shared among the ops that it came from, by what each is estimated

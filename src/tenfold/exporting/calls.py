@@ -1,4 +1,4 @@
-"""One call of an op by hand: what its builder is given, and the types that it gives back."""
+"""One hand-written call of an op: the arguments of its builder, and the types of its results."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Convolutions in the order that XLA's CPU compiler has a fast way for: batch, space, channels;
-of kernels space, channels in, channels out. At the top of a program it transposes all others itself, but not
-in branches, where they would take ten times as long."""
+"""Rewrites convolutions into the layout for which XLA's CPU compiler has a fast kernel: batch, space,
+channels; for kernels space, input channels, output channels. XLA transposes other layouts itself at the
+top of a program, but not inside branches, where they would take ten times as long."""
 
 from __future__ import annotations
 

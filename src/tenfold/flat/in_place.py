@@ -1,4 +1,4 @@
-"""Weights updated where they lie, once all products with them are done: then XLA need not copy them first.
+"""Updates weights in place after all products that read them, so that XLA need not copy them first.
 
 A weight's update and the gradient that flows on through the weight follow from the same values, and neither
 from the other. As the update might come first, XLA copies the weight for the other. Here the update waits for

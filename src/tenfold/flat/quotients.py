@@ -1,4 +1,4 @@
-"""On a CPU, quotients rounded as IEEE 754 has it: so that 49 / 49 is 1, also where 49 is broadcast.
+"""Rounds quotients on a CPU as IEEE 754 requires: 49 / 49 is 1, even where 49 is broadcast.
 
 XLA would multiply by the reciprocal of a divisor that is a constant or a broadcast, and of what is computed
 from one. A barrier keeps it from seeing that; it is gone before XLA's CPU compiler fuses ops, so that the

@@ -1,4 +1,4 @@
-"""Vectors that were cut up and joined again: neighbouring pieces of one vector are taken in one piece.
+"""Merges neighbouring pieces of one vector where a program splits it and joins it again.
 
 A program whose state travels as a vector, and an optimizer that updates small parameters as one, each cut and
 join for themselves; put together, most of that cancels.

@@ -1,4 +1,5 @@
-"""Writes into donated memory that do nothing where a run-time check fails: no copy is kept to put back.
+"""Guards writes into donated memory: where a run-time check fails they do nothing, so no copy is kept to
+restore it from.
 
 A cache that a program writes a row of is updated where it lies. Giving it back unchanged after a failed check
 would otherwise take a copy of all of it. Here the write itself knows the verdict: its place is then outside,

@@ -1,5 +1,5 @@
-"""Open sizes in the torch dialect: what is demanded of them, said by symbols, and operands that follow from
-them, computed from the sizes of tensors."""
+"""Open sizes in the torch dialect: constraints on them, written as symbols, and operands computed from the
+sizes of tensors."""
 
 from __future__ import annotations
 

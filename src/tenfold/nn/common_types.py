@@ -1,4 +1,4 @@
-"""`nn.common_types`: what annotations call a size for each dimension, as in `torch.nn.common_types`."""
+"""`nn.common_types`: names that annotations use for one size per dimension."""
 
 from typing import TypeAlias, TypeVar
 

@@ -1,5 +1,4 @@
-"""oneDNN, where the extra `onednn` is installed: found, and the bridge by which XLA calls it
-built once."""
+"""Finds oneDNN where the extra `onednn` is installed, and builds the bridge by which XLA calls it, once."""
 
 from __future__ import annotations
 

@@ -187,3 +187,15 @@ def test_shared_heads_of_half_precision_give_what_pytorch_gives():
         results.append([x.detach().float().numpy() for x in (out, *gradients)])
     for ours, theirs in zip(*results, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("batch_first, shape", [(True, (0, 5, 8)), (False, (5, 0, 8)), (True, (2, 0, 8))])
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_attention_of_nothing_is_nothing(batch_first, shape, need_weights):
+    seen = []
+    for t in (tn, torch):
+        attention = t.nn.MultiheadAttention(8, 2, batch_first=batch_first)
+        x = t.ones(shape)
+        result, weights = attention(x, x, x, need_weights=need_weights)
+        seen.append([tuple(result.shape), None if weights is None else tuple(weights.shape)])
+    assert seen[0] == seen[1]

@@ -492,3 +492,9 @@ def test_operators_on_tensors_of_no_dimensions_are_those_of_tensors(operate):
                          torch.tensor(y.item(), dtype=getattr(torch, y.dtype.name)))  # fmt: skip
         assert str(theirs.dtype) == f"torch.{operate(x, y).dtype.name}"
         assert tn.compile(operate)(x, y).item() == theirs.item()
+
+
+def test_a_gradient_can_be_set_by_pytorchs_own_name_for_it():
+    x = tn.ones(2, requires_grad=True)
+    x._grad = tn.zeros(2)
+    assert x.grad.tolist() == x._grad.tolist() == [0, 0]

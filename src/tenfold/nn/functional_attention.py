@@ -100,14 +100,17 @@ def multi_head_attention_forward(
         weights = weights if batched else weights.squeeze(0)
     else:
         if mask is not None:
-            mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.reshape(batch, num_heads, -1, keys)
+            mask = (
+                mask.unsqueeze(0) if mask.shape[0] == 1 else mask.reshape(batch, num_heads, *mask.shape[1:])
+            )
         apart = lambda x: x.reshape(batch, num_heads, *x.shape[1:])
         attended = aten("scaled_dot_product_attention")(
             apart(q), apart(k), apart(v), mask, dropout_p, is_causal and mask is None
         )
         attended = attended.permute(2, 0, 1, 3).reshape(length * batch, width)
         weights = None
-    result = aten("linear")(attended, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
+    result = aten("linear")(attended, out_proj_weight, out_proj_bias)
+    result = result.reshape(length, batch, result.shape[-1])
     return result if batched else result.squeeze(1), weights
 
 

@@ -358,6 +358,8 @@ class Tensor(Protocols):
                 self._shelf = shelf
                 shelf.grad = gradient
 
+    _grad = grad  # by this name PyTorch's own code sets it
+
     def _shelved(self) -> Origin | None:
         """Where the gradient is of a tensor that requires none. A function that is recorded depends on there
         being none, too."""

@@ -67,6 +67,16 @@ PROGRAMS = {
         '((a . #(1 "x\\ny" #\\space)) (quote (1 (unquote x) (unquote-splicing y) (quasiquote z))) #u8(1 255)'
         " |a b| abc 255 :key)\n2 read read #t\nread: the label #3# stands for nothing read (2 2)",
     ),
+    "control characters are written as they are read, and colons alone name no keyword": (
+        r"""
+(define text (string #\a #\alarm #\x1 #\delete #\newline #\null))
+(write text) (newline)
+(print (equal? text (read (open-input-string (write->string text)))))
+(define-syntax listed (syntax-rules ::: () ((_ x :::) '(x ::: ...))))
+(define (data text) (read (open-input-string text)))
+(print (listed 1 2) (symbol? '::) (symbol? (data ":::")) (keyword? (data ":a")))""",
+        '"a\\x7;\\x1;\\x7f;\\n\\0"\n#t\n(1 2 ...) #t #t #t',
+    ),
     "what holds itself is written with labels": (
         r"""
 (define loop (list 1 2))

@@ -77,7 +77,7 @@ def write_string(text: str) -> str:
     def escape(each: str) -> str:
         if each in ESCAPED:
             return ESCAPED[each]
-        return each if ord(each) >= 32 and ord(each) != 127 else f"\\u{{{ord(each):x}}}"
+        return each if ord(each) >= 32 and ord(each) != 127 else f"\\x{ord(each):x};"
 
     return '"' + "".join(map(escape, text)) + '"'
 

@@ -250,7 +250,7 @@ class Reader:
         first = word[0]
         if first == "#":
             return Datum(self.hash_word(word, place), place)
-        if first == ":" and len(word) > 1:
+        if first == ":" and word.strip(":"):
             return Datum(Keyword(word[1:]), place)
         if first in "+-.0123456789":
             number = parse_number(word, place)

@@ -82,7 +82,7 @@ static void put_quoted(PuBuffer *buffer, const char *string, int64_t bytes, char
         } else if (!c) {
             pu_put_text(buffer, "\\0");
         } else if ((unsigned char)c < 32 || c == 127) {
-            snprintf(text, sizeof text, "\\u{%x}", (unsigned)(unsigned char)c);
+            snprintf(text, sizeof text, "\\x%x;", (unsigned)(unsigned char)c);
             pu_put_text(buffer, text);
         } else {
             pu_put(buffer, &c, 1);

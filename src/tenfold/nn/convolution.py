@@ -135,11 +135,15 @@ class _Forward(_ConvNd):
         )  # fmt: skip
 
     def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The convolution with other weights than its own, by which layers derived from it call it."""
         padding = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._pads(), mode=self.padding_mode), (0,) * self._rank
         convolve = getattr(F, f"conv{self._rank}d")
-        return convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def _pads(self) -> list[int]:
         """How much F.pad adds: before and after each dimension, from the last to the first."""

@@ -46,6 +46,11 @@ from tenfold.nn.functional_normalisation import instance_norm as instance_norm
 from tenfold.nn.functional_normalisation import layer_norm as layer_norm
 from tenfold.nn.functional_normalisation import local_response_norm as local_response_norm
 from tenfold.nn.functional_normalisation import rms_norm as rms_norm
+from tenfold.nn.functional_parts import _canonical_mask as _canonical_mask
+from tenfold.nn.functional_parts import _in_projection as _in_projection
+from tenfold.nn.functional_parts import _in_projection_packed as _in_projection_packed
+from tenfold.nn.functional_parts import _none_or_dtype as _none_or_dtype
+from tenfold.nn.functional_parts import _verify_batch_size as _verify_batch_size
 from tenfold.nn.functional_products import *  # noqa: F403
 from tenfold.nn.functional_windows import *  # noqa: F403
 from tenfold.tensor import Tensor, dispatch, overriding

@@ -56,9 +56,9 @@ def multi_head_attention_forward(
         raise ArgumentError("is_causal is a hint about attn_mask, which is needed too")
     size, rows = width // num_heads, batch * num_heads
 
-    padding = _additive("key_padding_mask", key_padding_mask, query.dtype)
+    padding = additive("key_padding_mask", key_padding_mask, query.dtype)
     hinted = is_causal and padding is None and not need_weights
-    mask = None if hinted else _additive("attn_mask", attn_mask, query.dtype)
+    mask = None if hinted else additive("attn_mask", attn_mask, query.dtype)
     if mask is not None:
         mask = _checked_mask(mask, length, key.shape[0], rows)
 
@@ -144,7 +144,7 @@ def _is_batched(
     return batched
 
 
-def _additive(name: str, mask: Tensor | None, dtype: DType) -> Tensor | None:
+def additive(name: str, mask: Tensor | None, dtype: DType) -> Tensor | None:
     """A mask as numbers to add: bools exclude where they are True."""
     if mask is None or mask.dtype.is_floating_point:
         return mask

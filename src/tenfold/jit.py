@@ -30,7 +30,17 @@ from tenfold.base.errors import (
 )
 from tenfold.exporting.script import scripted
 from tenfold.exporting.script_modules import module_archive
+from tenfold.exporting.script_words import (
+    enable_onednn_fusion,
+    fork,
+    onednn_fusion_enabled,
+    optimized_execution,
+    script_method,
+    strict_fusion,
+    wait,
+)
 from tenfold.exporting.sources import script_source
+from tenfold.nn import Module
 from tenfold.serialize import beginning
 from tenfold.serialize.atomic import replacing
 from tenfold.tensor import Tensor
@@ -38,9 +48,11 @@ from tenfold.tensor.interchange import from_numpy
 from tenfold.trace import tree
 
 __all__ = [
-    "Attribute", "CompilationUnit", "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "freeze",
-    "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference",
-    "save", "script", "script_if_tracing", "trace", "trace_module", "unused", ]  # fmt: skip
+    "Attribute", "CompilationUnit", "Final", "ScriptFunction", "ScriptModule", "annotate",
+    "enable_onednn_fusion", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing",
+    "isinstance", "load", "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution", "save",
+    "script", "script_if_tracing", "script_method", "strict_fusion", "trace", "trace_module", "unused",
+    "wait", ]  # fmt: skip
 
 Kind = TypeVar("Kind")
 
@@ -148,7 +160,7 @@ def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
         return ScriptFunction(obj)
     if type(obj).__module__ == "builtins" and not callable(obj) and type(obj) not in (list, dict):
         raise ArgumentError(f"takes a function, a class or a module, not {obj!r}")
-    if builtins.isinstance(obj, Traced) or not hasattr(type(obj), "named_parameters"):
+    if builtins.isinstance(obj, Traced | LoadedModule) or not hasattr(type(obj), "named_parameters"):
         return obj
     return _dressed(obj, Scripted, ())
 
@@ -238,23 +250,33 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     return builtins.isinstance(obj, getattr(target_type, "__origin__", target_type))
 
 
-class ScriptModule:
+class ScriptModule(Module):
+    """A module whose class was written for TorchScript: its methods, marked by `script_method` or not, run
+    as those of any other module. What `load` gives is one too."""
+
+    def save(self, f: Any) -> None:
+        """Write its source as a file of TorchScript."""
+        save(self, f)
+
+
+class LoadedModule(ScriptModule):
     """A module of TorchScript, run by libtorch: its methods are attributes. It takes and gives tensors,
     numbers, strings, None, and lists, tuples and dicts of these."""
 
-    def __init__(self, script: Any):
-        self._script = script
+    def __init__(self, compiled: Any):
+        super().__init__()
+        self._script = compiled
 
     def __call__(self, *args: Any) -> Any:
-        return self._call("forward", args)
+        return self._run("forward", args)
 
-    def _call(self, method: str, args: Sequence[Any]) -> Any:
+    def _run(self, method: str, args: Sequence[Any]) -> Any:
         found = self._script.call(method, [_arrays(each) for each in args])
         return _tensors(found)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and name in self._script.ask("methods"):
-            return lambda *args: self._call(name, args)
+            return lambda *args: self._run(name, args)
         raise AttributeError(f"the TorchScript module has no method {name}")
 
     @property
@@ -266,34 +288,31 @@ class ScriptModule:
         return str(self._script.text("code"))
 
     @property
-    def training(self) -> bool:
+    def training(self) -> bool:  # type: ignore[override]
         return bool(self._script.training)
 
-    def named_parameters(self) -> list[tuple[str, Tensor]]:
+    def named_parameters(self) -> list[tuple[str, Tensor]]:  # type: ignore[override]
         return [(name, from_numpy(array)) for name, array in self._script.ask("parameters").items()]
 
-    def parameters(self) -> list[Tensor]:
+    def parameters(self) -> list[Tensor]:  # type: ignore[override]
         return [tensor for _, tensor in self.named_parameters()]
 
-    def named_buffers(self) -> list[tuple[str, Tensor]]:
+    def named_buffers(self) -> list[tuple[str, Tensor]]:  # type: ignore[override]
         return [(name, from_numpy(array)) for name, array in self._script.ask("buffers").items()]
 
-    def state_dict(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:  # type: ignore[override]
         """Copies of the parameters and buffers, by name."""
         return dict([*self.named_parameters(), *self.named_buffers()])
 
-    def train(self, mode: bool = True) -> ScriptModule:
+    def train(self, mode: bool = True) -> LoadedModule:
         self._script.train(mode)
         return self
 
-    def eval(self) -> ScriptModule:
+    def eval(self) -> LoadedModule:
         return self.train(False)
 
-    def save(self, f: Any) -> None:
-        save(self, f)
 
-
-class CompilationUnit(ScriptModule):
+class CompilationUnit(LoadedModule):
     """The functions of a TorchScript source, compiled by libtorch."""
 
     def __init__(self, source: str):
@@ -338,7 +357,7 @@ def load(f: Any, map_location: Any = None, **options: Any) -> ScriptModule:
         said = f"it begins with {head!r}" if head else "it is empty"
         raise FormatError(f"{name} is no TorchScript file: {said}", help="load what torch.jit.save wrote")
     try:
-        return ScriptModule(Script.load(source))
+        return LoadedModule(Script.load(source))
     except EngineError as error:
         reason = error.message.partition(": ")[2].partition(". This is an internal")[0]
         raise FormatError(
@@ -349,14 +368,16 @@ def load(f: Any, map_location: Any = None, **options: Any) -> ScriptModule:
 
 @located
 def save(m: Any, f: Any, **options: Any) -> None:
-    """Write what `trace`, `load` or `CompilationUnit` gave as a file of TorchScript."""
-    script = m._scripted if builtins.isinstance(m, Traced) else getattr(m, "_script", None)
-    if script is None:
+    """Write what `trace`, `load` or `CompilationUnit` gave, or a `ScriptModule`, as a file of TorchScript."""
+    if builtins.isinstance(m, ScriptModule):
+        m = script(m)
+    compiled = m._scripted if builtins.isinstance(m, Traced) else getattr(m, "_script", None)
+    if compiled is None:
         raise UnsupportedError(
             f"a {type(m).__name__} is no TorchScript: there are no example inputs to record it on",
             help="save(trace(model, x), path), or use tenfold.export",
         )
-    data = script.bytes()
+    data = compiled.bytes()
     if hasattr(f, "write"):
         f.write(data)
         return
@@ -365,6 +386,8 @@ def save(m: Any, f: Any, **options: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name in CLASSES or name in ("RecursiveScriptModule", "TopLevelTracedModule"):
+    if name == "RecursiveScriptModule":
+        return LoadedModule
+    if name in CLASSES or name == "TopLevelTracedModule":
         return absent_name("torch.jit", name, CLASSES["ScriptModule"])
     raise unknown_name("tenfold.jit", name, globals())

@@ -10,7 +10,7 @@ from tenfold.base.absent import AbsentModule
 from tenfold.base.devices import Device, get_default_device, set_default_device
 from tenfold.base.errors import EngineError, TenfoldError, UnsupportedError, located, unknown_name
 from tenfold.base.errors import OutOfMemory as OutOfMemoryError
-from tenfold.cuda import amp
+from tenfold.cuda import amp, nvtx
 from tenfold.cuda.streams import (
     CUDAGraph,
     Event,
@@ -35,7 +35,7 @@ __all__ = [
     "get_rng_state_all", "graph", "init", "initial_seed", "ipc_collect", "is_available",
     "is_bf16_supported", "is_current_stream_capturing", "is_initialized", "manual_seed", "manual_seed_all",
     "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_reserved",
-    "memory_stats", "reset_max_memory_allocated", "reset_peak_memory_stats", "seed", "seed_all",
+    "memory_stats", "nvtx", "reset_max_memory_allocated", "reset_peak_memory_stats", "seed", "seed_all",
     "set_device", "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream",
     "stream", "synchronize",
 ]  # fmt: skip
@@ -295,6 +295,6 @@ def __getattr__(name: str) -> Any:
         return tuple([generators.default_generator(Device("cuda", index)) for index in range(device_count())])
     if name.endswith("Storage"):
         return getattr(storage, name)
-    if name in ("nvtx", "profiler", "nccl", "memory", "tunable"):
+    if name in ("profiler", "nccl", "memory", "tunable"):
         return AbsentModule.of(f"torch.cuda.{name}")
     raise unknown_name("tenfold.cuda", name, globals())

@@ -16,12 +16,15 @@ from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, TenfoldError, UnsupportedError, constructor, located
 from tenfold.base.source import capture
 from tenfold.base.warning import warn
+from tenfold.optim.conventions import *  # noqa: F403, names that optimizers of other people import from here
+from tenfold.optim.conventions import _group_tensors_by_device_and_dtype
 from tenfold.tensor import Tensor, leaf, sharding
 from tenfold.tensor.interchange import as_tensor, from_dlpack
 from tenfold.tensor.views import SAVED_APART
 from tenfold.trace import graph
 
 Hooks = dict[int, Callable[..., Any]]
+StateDict = dict[str, Any]
 ParamsT = Iterable[Any]  # parameters, groups of them, or pairs of a name and a parameter
 # State that counts or weighs, and so does not follow the dtype of a parameter.
 COUNTERS = ("step", "mu_product", "eta", "mu")
@@ -92,6 +95,8 @@ class Optimizer:
 
     _stepping = False
     _opt_called = False
+    # By which optimizers of other people call it.
+    _group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)
 
     def __init_subclass__(cls) -> None:
         construct(cls)
@@ -112,6 +117,9 @@ class Optimizer:
             raise OptionError("the list of parameters is empty")
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
+
+    def _cuda_graph_capture_health_check(self) -> None:
+        """Nothing: steps are recorded, not captured in a CUDA graph."""
 
     @functools.cached_property
     def _hooks(self) -> dict[str, Hooks]:

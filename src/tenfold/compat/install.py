@@ -21,8 +21,9 @@ from typing import Any
 from tenfold import version
 from tenfold.base import absent, package
 from tenfold.base.errors import TraceError, located
+from tenfold.compat.private.torch_version import TorchVersion
 
-VERSION = f"{version.pytorch}+tenfold"
+VERSION = TorchVersion(f"{version.pytorch}+tenfold")
 
 # Each has a file of its own in PyTorch.
 DISTRIBUTIONS = """
@@ -80,6 +81,9 @@ ELSEWHERE = {
     "torch.nn.quantized": "tenfold.nn.quantization",
     "torch.quantization": "tenfold.nn.quantization",
     "torch.serialization": "tenfold.serialize",
+    "torch._utils": "tenfold.compat.private.utilities",
+    "torch.torch_version": "tenfold.compat.private.torch_version",
+    "torch.utils._foreach_utils": "tenfold.optim.conventions",
     "torch.__config__": "tenfold.compat.private.build_configuration",
     "torch.classes": "tenfold.compat.private.script_classes",
     "torch.cuda.random": "tenfold.cuda",

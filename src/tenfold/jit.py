@@ -11,11 +11,9 @@ import builtins
 import copy
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final, TypeVar
-
-import numpy as np
 
 from tenfold.base.absent import CLASSES, absent_name
 from tenfold.base.errors import (
@@ -28,7 +26,9 @@ from tenfold.base.errors import (
     located,
     unknown_name,
 )
+from tenfold.base.source import capture
 from tenfold.exporting.script import scripted
+from tenfold.exporting.script_calls import Compiled
 from tenfold.exporting.script_modules import module_archive
 from tenfold.exporting.script_words import (
     enable_onednn_fusion,
@@ -45,7 +45,6 @@ from tenfold.serialize import beginning
 from tenfold.serialize.atomic import replacing
 from tenfold.tensor import Tensor
 from tenfold.tensor.interchange import from_numpy
-from tenfold.trace import tree
 
 __all__ = [
     "Attribute", "CompilationUnit", "Final", "ScriptFunction", "ScriptModule", "annotate",
@@ -259,9 +258,8 @@ class ScriptModule(Module):
         save(self, f)
 
 
-class LoadedModule(ScriptModule):
-    """A module of TorchScript, run by libtorch: its methods are attributes. It takes and gives tensors,
-    numbers, strings, None, and lists, tuples and dicts of these."""
+class LoadedModule(Compiled, ScriptModule):
+    """A module of TorchScript, run by libtorch, which holds its parameters and buffers."""
 
     def __init__(self, compiled: Any):
         super().__init__()
@@ -270,14 +268,19 @@ class LoadedModule(ScriptModule):
     def __call__(self, *args: Any) -> Any:
         return self._run("forward", args)
 
-    def _run(self, method: str, args: Sequence[Any]) -> Any:
-        found = self._script.call(method, [_arrays(each) for each in args])
-        return _tensors(found)
+    def forward(self, *args: Any) -> Any:
+        return self._run("forward", args)
 
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") and name in self._script.ask("methods"):
-            return lambda *args: self._run(name, args)
-        raise AttributeError(f"the TorchScript module has no method {name}")
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError(
+            "libtorch holds the tensors of a TorchScript module, on the CPU and in their dtype",
+            help="load the model itself to move or convert it",
+        ).located("jit.load", capture())
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError(
+            "libtorch holds the tensors of a TorchScript module", help="load them into the model itself"
+        ).located("load_state_dict", capture())
 
     @property
     def graph(self) -> str:
@@ -312,31 +315,13 @@ class LoadedModule(ScriptModule):
         return self.train(False)
 
 
-class CompilationUnit(LoadedModule):
+class CompilationUnit(Compiled):
     """The functions of a TorchScript source, compiled by libtorch."""
 
     def __init__(self, source: str):
         from tenfold.engines.libtorch_script import Script
 
-        super().__init__(Script.compile(source))
-
-
-def _arrays(argument: Any) -> Any:
-    """An argument with arrays in the place of its tensors, without a gradient."""
-    tensors: list[Tensor] = []
-    structure = tree.flatten(argument, lambda each: builtins.isinstance(each, Tensor), tensors)
-    if any(each.requires_grad for each in tensors):
-        raise UnsupportedError(
-            "gradients do not flow through a TorchScript module",
-            help="give x.detach(), or load the model itself",
-        )
-    return tree.unflatten(structure, iter([each.numpy() for each in tensors]))
-
-
-def _tensors(result: Any) -> Any:
-    arrays: list[Any] = []
-    structure = tree.flatten(result, lambda each: builtins.isinstance(each, np.ndarray), arrays)
-    return tree.unflatten(structure, iter([from_numpy(each) for each in arrays]))
+        self._script = Script.compile(source)
 
 
 @located

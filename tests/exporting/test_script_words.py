@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import tenfold as tn
 from tenfold import jit, nn
 
@@ -34,3 +36,25 @@ def test_what_is_said_to_the_executor_changes_nothing():
     with jit.optimized_execution(False), jit.strict_fusion():
         assert (tn.ones(1) + 1).tolist() == [2.0]
     assert not jit.onednn_fusion_enabled()
+
+
+class Recording:
+    """What stands for libtorch: it tells the method that it was asked to call."""
+
+    training = True
+
+    def ask(self, question):
+        return {"methods": ["forward", "half"], "parameters": {}, "buffers": {}}[question]
+
+    def call(self, method, args):
+        return method, *args
+
+
+def test_a_loaded_module_calls_its_own_methods_and_does_not_pretend_to_move():
+    loaded = jit.LoadedModule(Recording())
+    assert isinstance(loaded, jit.ScriptModule)
+    assert loaded(1) == loaded.forward(1) == ("forward", 1)
+    with pytest.raises(tn.UnsupportedError, match="libtorch holds the tensors"):
+        loaded.double()
+    with pytest.raises(tn.UnsupportedError, match="libtorch holds the tensors"):
+        loaded.load_state_dict({})

@@ -270,3 +270,12 @@ def test_a_folder_that_cannot_be_made_is_a_warning(monkeypatch, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert cache.load("name") is None
+
+
+@pytest.mark.parametrize("name", ["d" * 300, "circle"])
+def test_a_folder_that_no_system_opens_is_no_cache(name, tmp_path, monkeypatch):
+    (tmp_path / "circle").symlink_to("circle")
+    monkeypatch.setenv("TENFOLD_CACHE_DIR", str(tmp_path / name))
+    assert cache.load("name") is None
+    with pytest.warns(CacheWarning, match="cannot write to"):
+        cache.store("name", b"payload")

@@ -98,11 +98,11 @@ class _NotOurs(OSError):
 @contextlib.contextmanager
 def _opened() -> Iterator[int | None]:
     """The folder, opened: what is done by its descriptor is done in the folder that was looked at. None if it
-    is not there, or if others could have written to it."""
+    cannot be opened, or if others could have written to it."""
     where = folder()
     descriptor = None
     if where is not None:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        with contextlib.suppress(OSError):  # why, `store` says
             descriptor = os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     if descriptor is None:
         yield None

@@ -440,3 +440,37 @@ def test_what_forward_returns_besides_tensors_has_a_place_among_the_gradients():
         return [saved, x.grad]
 
     agree(case)
+
+
+@pytest.mark.parametrize("given", [(), (4,)], ids=str)
+def test_setup_context_sees_the_defaults_of_forward(given):
+    results = []
+    for t in (tn, torch):
+
+        class Power(t.autograd.Function):
+            @staticmethod
+            def forward(x, exponent=3):
+                return x**exponent
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                x, ctx.exponent = inputs
+                ctx.save_for_backward(x)
+
+            @staticmethod
+            def backward(ctx, gradient):
+                (x,) = ctx.saved_tensors
+                return gradient * ctx.exponent * x ** (ctx.exponent - 1), None
+
+        x = t.tensor([2.0, 3.0], requires_grad=True)
+        y = Power.apply(x, *given)
+        y.sum().backward()
+        results.append([y.tolist(), x.grad.tolist()])
+    assert results[0] == results[1]
+
+
+def test_a_hook_after_a_gradient_may_write_to_the_leaf():
+    x = tn.tensor([1.0, 2.0], requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda leaf: leaf.sub_(leaf.grad))
+    (x * 3).sum().backward()
+    assert x.tolist() == [-2.0, -1.0] and x.requires_grad and x.is_leaf

@@ -4,6 +4,7 @@ gradients flow through it."""
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -330,8 +331,17 @@ class Function:
         return results
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Compute forward; gradients of the result come from backward."""
+    def apply(cls, *args: Any, **named: Any) -> Any:
+        """Compute forward; gradients of the result come from backward. Where `setup_context` is defined it is
+        given forward's arguments in order, with the defaults of those that are not given."""
+        if cls.setup_context is not None:
+            bound = inspect.signature(cls.forward).bind(*args, **named)
+            bound.apply_defaults()
+            args, named = bound.args, bound.kwargs
+        if named:
+            raise ArgumentError(f"{cls.__name__}.apply takes {', '.join(named)} by position").located(
+                cls.__name__, capture()
+            )
         recorder = context.recorder
         if recorder is not None and recorder.policy.apply is not None:
             return recorder.policy.apply(cls, args)

@@ -19,6 +19,7 @@ from tenfold.flat.strides import contiguous
 from tenfold.tensor import Tensor, dispatch, leaf
 from tenfold.tensor.dispatch import aten
 from tenfold.tensor.interchange import tensor
+from tenfold.trace.context import context
 
 
 def _sizes(sizes: tuple[Any, ...]) -> tuple[int, ...]:
@@ -325,15 +326,20 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 @located
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
-    """Call `hook(self)` whenever `backward` has added to this leaf's `grad`."""
+    """Call `hook(self)` whenever `backward` has added to this leaf's `grad`. It may write to the leaf."""
     if self._leaf is None:
         raise GradientError("only a leaf that requires gradients has them accumulated")
     held = weakref.ref(self)
 
     def call() -> None:
         owner = held()
-        if owner is not None:
+        if owner is None:
+            return
+        followed, context.grad_enabled = context.grad_enabled, False
+        try:
             hook(owner)
+        finally:
+            context.grad_enabled = followed
 
     hooks = self._leaf.after = Noticed() if self._leaf.after is None else self._leaf.after
     return RemovableHandle(hooks, call)

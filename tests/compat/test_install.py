@@ -412,3 +412,15 @@ torch.vmap(lambda row: active.append(torch._C._are_functorch_transforms_active()
 assert active == [True]
 """
     )
+
+
+def test_programs_find_all_optimizers_and_layers_in_the_dicts_of_their_modules():
+    found = run(
+        "import tenfold; tenfold.install_as_torch(); import torch\n"
+        "def kinds(module, base):\n"
+        "    return [name for name, value in module.__dict__.items()"
+        " if isinstance(value, type) and issubclass(value, base)]\n"
+        "print({'Adam', 'SGD', 'LBFGS'} <= {*kinds(torch.optim, torch.optim.Optimizer)})\n"
+        "print({'Linear', 'Conv2d', 'LSTM'} <= {*kinds(torch.nn, torch.nn.Module)})"
+    )
+    assert found.split() == ["True", "True"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 from tenfold.base.errors import unknown_name
@@ -34,3 +35,11 @@ def late_names(
         return namespace[name]
 
     return load, lambda: sorted({*namespace, *module_of})
+
+
+def load_all(module: ModuleType) -> None:
+    """Bring into a package's namespace all that `late_names` would bring when it is used."""
+    load = vars(module).get("__getattr__")
+    if getattr(load, "__module__", None) == __name__:
+        for name in dir(module):
+            getattr(module, name)

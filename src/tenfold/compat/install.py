@@ -21,6 +21,7 @@ from typing import Any
 from tenfold import version
 from tenfold.base import absent, package
 from tenfold.base.errors import TraceError, located
+from tenfold.base.late import load_all
 from tenfold.compat.private.torch_version import TorchVersion
 
 VERSION = TorchVersion(f"{version.pytorch}+tenfold")
@@ -189,6 +190,7 @@ class _Finder:
             # Python takes what stands in sys.modules when a module has been run: this one, as it is.
             found = sys.modules[name] = importlib.import_module(ours)
             _reserve(name, found)
+            load_all(found)  # programs also read a module's __dict__
             _complete(name, found)
             if not hasattr(found, "__path__"):
                 found.__path__ = []  # PyTorch may have modules in what is a file here

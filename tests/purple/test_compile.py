@@ -4,7 +4,7 @@ import re
 
 from tenfold.purple.emit_c import compile_program, deep
 from tenfold.purple.interpret import expand_program
-from tests.purple.compiled import FILE
+from tests.purple.compiled import FILE, compiled, interpreted
 
 
 def c_of(text: str) -> str:
@@ -84,3 +84,10 @@ def test_names_that_c_reserves_are_fine():
 def test_deep_nesting_compiles():
     text = "(+ 1 " * 900 + "1" + ")" * 900
     assert "pu_int_add" in c_of(f"(print {text})")
+
+
+def test_a_default_reads_a_parameter_that_a_closure_shares(tmp_path):
+    text = """
+      (define (f a :b a) (set! a (let ((g (lambda (y :by 18) a))) (list (g 5) (g 5 :by 1)))) (list a b))
+      (print (f #t) (f #t :b 3))"""
+    assert compiled(text, tmp_path) == interpreted(text) == "((#t #t) #t) ((#t #t) 3)\n"

@@ -50,11 +50,11 @@ class FunctionLowering(Calls):
         self.self_label = f"again_{function.cname}"
         loop = ir.Loop(self.self_label, [])
         self.block = loop.body
-        for _, var, default in definition.keywords if definition is not None else ():
-            self._default(self.variables[var], var, default)
         for var, param in boxed:
             if not (definition is not None and any(var is each for _, each, _ in definition.keywords)):
-                self._to_cell(var, param)
+                self._to_cell(var, param)  # before the defaults, which may read it
+        for _, var, default in definition.keywords if definition is not None else ():
+            self._default(self.variables[var], var, default)
         self.lower(code, TAIL)
         jumps = any(isinstance(s, ir.Continue) and s.label == loop.label for s in ir.statements(loop.body))
         function.body = [loop] if jumps else loop.body

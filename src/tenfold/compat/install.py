@@ -229,7 +229,9 @@ def _reserve(name: str, module: ModuleType) -> None:
         if own is None and last in vars(module).get("__all__", ()):
             own = getattr(module, last)  # one that is loaded when it is used
         if callable(own):
-            sys.modules.setdefault(inner, importlib.import_module(target))
+            if inner not in sys.modules:
+                sys.modules[inner] = importlib.import_module(target)
+                _complete(inner, sys.modules[inner])
         elif target == module.__name__:
             vars(module).setdefault(last, module)
 

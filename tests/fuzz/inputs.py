@@ -156,11 +156,16 @@ def repacked(chance: random.Random) -> bytes:
     return bytes(data.replace(written, checksum))
 
 
+LOOPING = "loops"  # printed before a program that may never end is run
+
+
 def run_module(data: bytes) -> None:
     module = tn.load_stablehlo(data)
     shapes = [[extent if isinstance(extent, int) else 4 for extent in each.shape] for each in module.inputs]
     if sum(math.prod(shape) for shape in shapes) < 10_000:
         types = zip(shapes, module.inputs, strict=True)
+        if "stablehlo.while" in module.text():
+            print(LOOPING, flush=True)
         module(*[tn.zeros(shape, dtype=each.dtype) for shape, each in types])
 
 

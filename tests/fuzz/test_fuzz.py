@@ -74,6 +74,19 @@ def test_a_worker_that_goes_wrong_is_a_finding(what, told, monkeypatch):
     assert why is not None and told in why
 
 
+def test_a_program_whose_own_loop_takes_long_is_no_finding(monkeypatch):
+    monkeypatch.setattr(driver, "SECONDS", 1.0)
+    looping = f"print({inputs.LOOPING!r}, flush=True)\nwhile True: pass"
+    command = [sys.executable, "-c", BROKEN.format(looping)]
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert driver.follow(worker, [], "x") == (7, "")
+
+
+@pytest.mark.slow
+def test_a_module_whose_loop_runs_a_billion_times_is_no_finding():
+    assert driver.watch("mlirbc", seed=27_009_730, count=1) == []
+
+
 def test_what_the_fuzzer_of_c_prints_need_not_be_text(tmp_path, monkeypatch):
     """libtorch's warnings repeat the names that it was given."""
     failing = tmp_path / "failing"

@@ -258,6 +258,22 @@ def test_a_weak_field_makes_no_cycle(tmp_path):
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
+def test_a_weak_field_keeps_a_number(tmp_path):
+    text = """
+      (deftype Node (held any :weak))
+      (define (half x) (/ x 2.0))
+      (define node (mk-Node (half 0.2)))
+      (define (hold! x) (set! (Node-held node) x) (print (Node-held node)))
+      (print (Node-held node))
+      (hold! (half 0.5))
+      (hold! (expt 2 80))
+      (hold! (/ 1 3))
+      (hold! (+ (expt 2 61) 3))"""
+    done = run(build(text, tmp_path))
+    assert done.stderr == "" and done.stdout == interpreted(text)
+    assert done.stdout.split() == ["0.1", "0.25", "1208925819614629174706176", "1/3", "2305843009213693955"]
+
+
 def test_exit_ends_the_program_with_its_status(tmp_path):
     assert run(build("(display 1) (exit 3) (display 2)", tmp_path)).returncode == 3
 

@@ -139,8 +139,11 @@ void pu_mutated(Value owner, Value stored) {
     }
 }
 
-/* Weak fields hold a cell, owned, whose target is forgotten when it goes. */
+/* Weak fields hold a cell, owned, whose target is forgotten when it goes. A number is no object of its own to the
+   program, so they hold a copy of it. */
 Value pu_weak_to(Value target) {
+    if (pu_is(target, PU_FLOAT)) return pu_of_float(pu_float(target));
+    if (pu_is_number(target)) return pu_fresh(target);
     if (!pu_is_object(target)) return pu_dup(target);
     PuObject *object = pu_object(target);
     if (object->head & PU_WATCHED) {

@@ -17,6 +17,7 @@ import pytest
 from tenfold.base.errors import ArgumentError, EngineError, MissingEngine
 from tenfold.capi import kept
 from tenfold.capi.build import build
+from tenfold.capi.commands import built_with_a_bar
 from tenfold.capi.compilers import Running, version_of
 
 
@@ -89,6 +90,12 @@ def stop_a_build(folder: Path, number: signal.Signals, *, heeded: bool = True) -
         finally:
             build.kill()
     wait_until(lambda: not any(map(lives, pids(folder))))
+
+
+def test_a_build_leaves_the_handlers_of_signals_as_they_were() -> None:
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGHUP)
+    built_with_a_bar()
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGHUP)) == before
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

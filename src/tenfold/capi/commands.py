@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shlex
 import signal
 import sys
 import time
+from collections.abc import Iterator
 
 from tenfold.base.progress import Progress
 from tenfold.base.subcommands import Command, adder
@@ -61,12 +63,8 @@ def _sanitizers(parsed: argparse.Namespace) -> tuple[str, ...]:
 
 
 def built_with_a_bar(sanitize: tuple[str, ...] = (), jobs: int | None = None) -> Built:
-    """The build, with a bar on the standard error so that what is printed stays clean. When it is terminated,
-    or its terminal closed, it clears up as after Ctrl-C."""
-    for each in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(each) is not signal.SIG_IGN:  # as nohup asks for
-            signal.signal(each, lambda number, frame: sys.exit(128 + number))
-    with Progress[None](description="libtenfold") as bar:
+    """The build, with a bar on the standard error so that what is printed stays clean."""
+    with _cleared_up(), Progress[None](description="libtenfold") as bar:
         told = False
 
         def progress(done: str, step: int, steps: int) -> None:
@@ -77,6 +75,20 @@ def built_with_a_bar(sanitize: tuple[str, ...] = (), jobs: int | None = None) ->
             bar.advance(step - bar.done, done)
 
         return build(sanitize=sanitize, jobs=jobs, progress=progress)
+
+
+@contextlib.contextmanager
+def _cleared_up() -> Iterator[None]:
+    """A block that clears up as after Ctrl-C when the program is terminated, or its terminal closed."""
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP)}
+    taken = [each for each, handler in before.items() if handler is not signal.SIG_IGN]  # as nohup asks for
+    for each in taken:
+        signal.signal(each, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        for each in taken:
+            signal.signal(each, before[each] or signal.SIG_DFL)
 
 
 def _build(parsed: argparse.Namespace) -> int:

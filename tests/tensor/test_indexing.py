@@ -513,6 +513,12 @@ def test_negative_indices_are_errors_where_pytorch_says_so():
     assert x.put(tn.tensor([-1]), source).tolist() == [1.0, 3.0]
 
 
+def test_index_copy_puts_a_number_into_a_vector():
+    for t in (tn, torch):
+        for index in (t.tensor([1]), t.tensor(1)):
+            assert t.zeros(5).index_copy(0, index, t.tensor(3.0)).tolist() == [0, 3, 0, 0, 0]
+
+
 @pytest.mark.parametrize(
     "call,text",
     [

@@ -247,8 +247,8 @@ def index_add(x, dim, index, source, alpha):
 )
 def index_copy(x, dim, index, source):
     """self with the slices that index names replaced by those of source."""
-    if source.rank + x.rank == 1 and index.numel == 1:
-        source = flat.reshape(source, x.shape)
+    if source.rank + x.rank == 1 and source.numel == 1:
+        source = flat.reshape(source, (1,) * x.rank)
     return _slices(x, dim, index, source, _whole_slices("set"), INT64)
 
 

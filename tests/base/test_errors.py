@@ -1,6 +1,7 @@
 """Every error reads as the design says: what, where in the user's program, on what, and what to do."""
 
 import copy
+import importlib
 import pickle
 import sys
 import traceback
@@ -285,3 +286,20 @@ def test_a_notebook_shows_the_frames_of_the_user_alone(train):
     assert "dispatch.py" not in "".join(frames) and "tenfold" not in "".join(frames).partition("train.py")[2]
     assert any("train.py" in line and "line 3" in line for line in frames)
     assert message == f"ShapeError: {error}"
+
+
+def test_a_notebook_shows_errors_whatever_the_limit_of_tracebacks(train, monkeypatch):
+    error = train("import tenfold as tn\nx = tn.ones(2)\ny = x + tn.ones(3)\n")
+    monkeypatch.setattr(sys, "tracebacklimit", 2, raising=False)
+    assert error._render_traceback_()[-1] == f"ShapeError: {error}"
+
+
+def test_frames_of_an_import_are_not_the_users(tmp_path, monkeypatch):
+    (tmp_path / "fails_when_imported.py").write_text("import tenfold as tn\ntn.ones(2) + tn.ones(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ShapeError) as raised:
+        importlib.import_module("fails_when_imported")
+    frames = "".join(errors.user_frames(raised.value))
+    assert "fails_when_imported.py" in frames and "importlib" not in frames.replace(
+        "importlib.import_module", ""
+    )

@@ -59,7 +59,16 @@ class TenfoldError(RuntimeError):
         return type(self), (self.message,), state
 
 
-RUNNERS = ("tenfold", "IPython", "ipykernel", "runpy")  # whose frames are not the user's
+# Whose frames are not the user's.
+RUNNERS = (
+    "tenfold",
+    "IPython",
+    "ipykernel",
+    "runpy",
+    "importlib",
+    "_frozen_importlib",
+    "_frozen_importlib_external",
+)
 
 
 def user_frames(error: BaseException) -> list[str]:
@@ -68,7 +77,7 @@ def user_frames(error: BaseException) -> list[str]:
     modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(trace)]
     frames = [
         frame
-        for frame, module in zip(traceback.extract_tb(trace), modules, strict=True)
+        for frame, module in zip(traceback.extract_tb(trace, len(modules)), modules, strict=True)
         if module.partition(".")[0] not in RUNNERS
     ]
     return "".join(traceback.format_list(frames)).splitlines()

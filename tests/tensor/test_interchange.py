@@ -183,10 +183,17 @@ def test_an_object_with_a_length_and_elements_is_a_sequence():
         tn.tensor({0: 1, 1: 2})
 
 
+def test_a_number_of_another_package_has_no_length():
+    with pytest.raises(tn.DTypeError):
+        tn.tensor([torch.tensor(1.0)])
+
+
 def test_a_capsule_of_dlpack_is_a_tensor():
     for other in (torch, tn):
         x = other.arange(6.0).reshape(2, 3)[:, 1:]
         assert tn.from_dlpack(x.__dlpack__()).tolist() == [[1, 2], [4, 5]]
+    versioned = np.arange(3.0).__dlpack__(max_version=(1, 0))
+    assert tn.from_dlpack(versioned).tolist() == [0, 1, 2]
     capsule = tn.ones(2).__dlpack__()
     assert tn.asarray(capsule).tolist() == [1, 1]
     with pytest.raises(tn.ArgumentError, match="used already"):

@@ -156,6 +156,11 @@ def from_dlpack(ext_tensor: Any, *, device: DeviceLike | None = None, copy: bool
     return tensor.to(device=device, copy=bool(copy))
 
 
+# The names of DLPack's capsules, and how many bytes stand before the device in what they lead to: the address
+# of the data, and since version 1 also the version, a context, a deleter and flags.
+_TENSORS = {b"dltensor": 8, b"dltensor_versioned": 40}
+
+
 class _Capsule:
     """What `__dlpack__` gave, with the device that it tells of."""
 
@@ -168,12 +173,14 @@ class _Capsule:
     def __dlpack_device__(self) -> tuple[int, int]:
         address_of = ctypes.pythonapi.PyCapsule_GetPointer
         address_of.restype, address_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-        try:
-            address = address_of(self._capsule, b"dltensor")
-        except ValueError:
-            raise ArgumentError("the capsule is not DLPack's, or was used already") from None
-        kind, index = (ctypes.c_int32 * 2).from_address(address + ctypes.sizeof(ctypes.c_void_p))
-        return int(kind), int(index)
+        for name, before in _TENSORS.items():
+            try:
+                address = address_of(self._capsule, name)
+            except ValueError:
+                continue
+            kind, index = (ctypes.c_int32 * 2).from_address(address + before)
+            return int(kind), int(index)
+        raise ArgumentError("the capsule is not DLPack's, or was used already")
 
 
 def _imported(array: Any) -> Tensor:
@@ -277,10 +284,12 @@ def _is_nested(item: Any) -> bool:
         return item.ndim > 0
     if isinstance(item, Sequence):
         return not isinstance(item, (str, bytes))
-    return isinstance(item, Sized) and hasattr(item, "__getitem__") and not isinstance(item, _NO_SEQUENCES)
+    if not isinstance(item, Sized) or not hasattr(item, "__getitem__") or isinstance(item, _NO_SEQUENCES):
+        return False
+    return bool(getattr(item, "ndim", 1))  # an array of another package may be a number
 
 
-# They have a length and can be indexed, and are no sequences of numbers for all that.
+# They have a length and can be indexed, but are not sequences of numbers.
 _NO_SEQUENCES = (Tensor, np.generic, Mapping, Set)
 
 

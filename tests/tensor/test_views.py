@@ -428,6 +428,8 @@ def test_parts_of_complex_numbers_are_assigned() -> None:
         z = t.zeros(2)
         z.real = t.tensor([1, 2])
         y.abs().sum().backward()
+        with pytest.raises((RuntimeError, ValueError)):
+            z.real = 3 + 4j
         results.append([y.tolist(), z.tolist(), x.grad.tolist()])
     assert results[0] == results[1]
 

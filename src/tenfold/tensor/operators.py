@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.base.errors import ArgumentError
+from tenfold.ops.numbers import number_in
 from tenfold.ops.table import TABLE
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.dispatch import function
@@ -64,7 +65,10 @@ def _writing(part: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any], None]:
     """`x.real = …`: what is given goes into that part of x."""
 
     def write(self: Tensor, value: Any) -> None:
-        part(self).copy_(value if isinstance(value, Tensor) else tensor(value, device=self.device))
+        written = part(self)
+        if isinstance(value, complex):
+            value = number_in(value, written.dtype)
+        written.copy_(value if isinstance(value, Tensor) else tensor(value, device=self.device))
 
     return write
 

@@ -474,3 +474,13 @@ def test_a_hook_after_a_gradient_may_write_to_the_leaf():
     x.register_post_accumulate_grad_hook(lambda leaf: leaf.sub_(leaf.grad))
     (x * 3).sum().backward()
     assert x.tolist() == [-2.0, -1.0] and x.requires_grad and x.is_leaf
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_hook_after_a_gradient_follows_gradients_where_a_graph_is_created(create_graph):
+    modes = []
+    for t in (tn, torch):
+        x = t.ones(2, requires_grad=True)
+        x.register_post_accumulate_grad_hook(lambda leaf, t=t: modes.append(t.is_grad_enabled()))
+        (x * x).sum().backward(create_graph=create_graph)
+    assert modes == [create_graph, create_graph]

@@ -240,8 +240,9 @@ def accumulate(leaf: Origin, gradient: Tensor, create_graph: bool) -> None:
     else:
         with no_grad():
             leaf.grad.add_(gradient)
-    for hook in list((leaf.after or {}).values()):
-        hook()
+    with set_grad_mode(create_graph):
+        for hook in list((leaf.after or {}).values()):
+            hook()
 
 
 def _place(value: Value, places: dict[Any, int]) -> tuple[int, int]:

@@ -19,7 +19,6 @@ from tenfold.flat.strides import contiguous
 from tenfold.tensor import Tensor, dispatch, leaf
 from tenfold.tensor.dispatch import aten
 from tenfold.tensor.interchange import tensor
-from tenfold.trace.context import context
 
 
 def _sizes(sizes: tuple[Any, ...]) -> tuple[int, ...]:
@@ -333,13 +332,8 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
     def call() -> None:
         owner = held()
-        if owner is None:
-            return
-        followed, context.grad_enabled = context.grad_enabled, False
-        try:
+        if owner is not None:
             hook(owner)
-        finally:
-            context.grad_enabled = followed
 
     hooks = self._leaf.after = Noticed() if self._leaf.after is None else self._leaf.after
     return RemovableHandle(hooks, call)

@@ -63,3 +63,12 @@ def test_gradient_that_somebody_holds_is_not_overwritten_by_the_next_step():
     step(x, y)
     assert held.tolist() == numbers
     assert model[0].weight.grad.tolist() != numbers
+
+
+def test_weights_that_two_layers_share_are_sharded_once():
+    model = tn.nn.Sequential(tn.nn.Linear(4, 4, bias=False), tn.nn.Linear(4, 4, bias=False))
+    model[1].weight = model[0].weight
+    x = tn.randn(2, 4)
+    expected = model(x).tolist()
+    fully_shard(model, mesh=init_device_mesh("cpu", (1,)))
+    assert model(x).tolist() == expected and model[1].weight is model[0].weight

@@ -182,10 +182,13 @@ def shard_over(
 ) -> None:
     """Put a module's own parameters on a mesh, split over these of its axes, and let it gather them for its
     forward pass."""
-    for _, parameter in own_parameters(module):
+    slots = own_parameters(module)
+    for (owner, name), parameter in slots:
+        if isinstance(parameter, DTensor):
+            vars(owner).setdefault("_fsdp_in_layer", set()).add(name)
+    for parameter in {id(parameter): parameter for _, parameter in slots}.values():
         if id(parameter) not in ignored:
             chosen = None if choose is None else choose(parameter)
-            vars(parameter)["_in_layer"] = isinstance(parameter, DTensor)
             place(parameter, _split(parameter, mesh, axes, chosen))
     move_to_mesh(module, mesh, lambda name, tensor: [Replicate()] * mesh.ndim)
     kind = type(module)
@@ -204,9 +207,9 @@ def _blank(tensor: Tensor, device: Any) -> Tensor:
     return sharding.put(zeros, tensor.current().type, placed)
 
 
-def _is_in_layer(parameter: Tensor) -> bool:
+def _is_in_layer(owner: Any, name: str) -> bool:
     """Whether a parameter was on the mesh before, by `parallelize_module`: its layer computes there."""
-    return bool(vars(parameter).get("_in_layer"))
+    return name in vars(owner).get("_fsdp_in_layer", ())
 
 
 def own_modules(module: Any) -> Iterator[Any]:
@@ -312,14 +315,14 @@ def gathered_here(module: Any, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -
     )
     slots = own_parameters(module)
     pairs: dict[int, tuple[Tensor, Tensor]] = {}
-    for (owner, _), parameter in slots:
+    for (owner, name), parameter in slots:
         if id(parameter) not in pairs:
-            whole = on_row(parameter, mesh) if _is_in_layer(parameter) else plain(parameter)
+            whole = on_row(parameter, mesh) if _is_in_layer(owner, name) else plain(parameter)
             whole = whole.to(_dtype(owner, parameter, policy))
             pairs[id(parameter)] = parameter, whole.requires_grad_(parameter.requires_grad)
     trained = [pair for pair in pairs.values() if pair[0].requires_grad]
-    in_layers = [pair for pair in trained if _is_in_layer(pair[0])]
-    alone = [pair for pair in trained if not _is_in_layer(pair[0])]
+    in_layers = [pair for pair in trained if isinstance(pair[1], DTensor)]
+    alone = [pair for pair in trained if not isinstance(pair[1], DTensor)]
 
     def scatter(reached: Any) -> None:
         if alone:
@@ -328,7 +331,7 @@ def gathered_here(module: Any, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -
             scatter_from_rows(in_layers, mesh, policy.reduce_dtype)
 
     when_accumulated([whole for _, whole in trained], object(), scatter)
-    is_split = any(map(_is_in_layer, module.parameters()))
+    is_split = any("_fsdp_in_layer" in vars(owner) for owner in module.modules())
     try:
         for (owner, name), parameter in slots:
             owner._parameters[name] = pairs[id(parameter)][1]

@@ -15,6 +15,7 @@ LISTS = """
 (print (any < '(3 1) '(2 7)) (every + '(1 2) '(3 4)) (list-index = '(1 2) '(3 2)) (count < '(1 5) '(2 3)))
 (print (delete-duplicates '(a b a c b)) (delete 3 '(1 5 2) <) (alist-delete 'a '((a . 1) (b . 2))))
 (print (lset-union eq? '(a b) '(b c)) (lset-intersection eq? '(a b c) '(c a)) (lset-xor eq? '(a b) '(b c)))
+(print (lset-intersection < '(1 5) '(3)) (lset-difference < '(1 5) '(3)))
 (print (lset<= = '(1) '(1 2)) (lset= = '(1 2) '(2 1 1)) (lset-difference = '(1 2 3) '(2)))
 (print (both (unzip2 '((1 a)))) (both (car+cdr '(1 . 2))) (cons* 1 2 '(3)))
 (print (proper-list? '(1)) (dotted-list? '(1 . 2)) (length+ '(1 2)))
@@ -28,6 +29,7 @@ PRINTED = """\
 #t 6 1 1
 (a b c) (1 2) ((b . 2))
 (c a b) (a c) (c a)
+(1) (5)
 #t #t (1 3)
 ((1) (a)) (1 2) (1 2 3)
 #t #t 2

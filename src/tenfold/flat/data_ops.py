@@ -266,7 +266,9 @@ def array(value: Any, dtype: DType) -> np.ndarray:
 
 @functools.lru_cache(1024, typed=True)
 def _shared(value: Any, dtype: DType) -> np.ndarray:
-    return _array(value, dtype)
+    shared = _array(value, dtype)
+    shared.setflags(write=False)
+    return shared
 
 
 def _array(value: Any, dtype: DType) -> np.ndarray:

@@ -29,7 +29,7 @@ def _ramp(start: float, step: float, count: int, dtype: DType) -> Value:
 
 # An op that fills a vector; an `out=` that holds as many elements is filled in its own shape.
 sequence = functools.partial(op, fills_out=True)
-# Of tensors: what is made of their numbers does not follow them, as in PyTorch.
+# Of tensors: no gradient flows to them, as in PyTorch.
 constants = functools.partial(sequence, differentiable=False)
 
 

@@ -155,9 +155,8 @@ class Steady:
         return results
 
     def _free(self, source: Places | None) -> Room:
-        """Memory for results: that of earlier ones which nobody holds any more, if there is a graph from the
-        inputs' rooms to it the one that it was written for. Fresh memory now and then would make XLA place
-        its own elsewhere."""
+        """Memory for results: a room that nobody holds any more, and of those one to which a graph leads from
+        the inputs' rooms. Fresh memory now and then would make XLA place its own elsewhere."""
         free = [i for i, room in enumerate(self._given) if _is_free(room)]
         if free:
             bound = [i for i in free if source and (*source, (self._given[i].number, 0)) in self._bound]

@@ -367,7 +367,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         plain = context.plain
         if plain or context.quick:
             key, inputs = key_of(args, kwargs, plain)
-            callee = quick.get(key) if key is not None else None
+            callee = (quick.get(key) or quick.older(key)) if key is not None else None
             if callee is not None:
                 if inputs:
                     first, last = inputs[0], inputs[-1]

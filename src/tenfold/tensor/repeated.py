@@ -24,7 +24,7 @@ def key_of(
             value = arg._value if plain and arg._alias is None else arg.current()
             inputs.append(value)
             key.append(value.type)
-        elif kind is int or kind is bool or (type(arg) is float and arg and arg == arg) or _is_exact(arg):
+        elif kind is int or kind is bool or _is_exact(arg):
             key.append(kind)
             key.append(arg)
         else:
@@ -38,8 +38,8 @@ def key_of(
 
 
 def _is_exact(argument: Any) -> bool:
-    """Whether an argument equals its like alone, and hashes. A number of an exported program is none of these
-    classes, though it says that it is."""
+    """Whether an argument can be part of a key: it hashes, and equals only arguments that mean the same. A
+    symbolic number of an export claims to be an int, so `type` is asked."""
     kind = type(argument)
     if kind is int or kind is bool or kind is DType or kind is str or argument is None:
         return True

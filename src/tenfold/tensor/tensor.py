@@ -390,7 +390,7 @@ class Tensor(Protocols):
             return owner
         stored = alias.storage.value
         found = Tensor(stored, views.Alias(alias.storage, (), contiguous(stored.type.shape), 0, alias.base))
-        alias.base.owner = weakref.ref(found)  # the base of all views of it that are asked
+        alias.base.owner = weakref.ref(found)  # so that all views report the same base
         return found
 
     def data_ptr(self) -> int:

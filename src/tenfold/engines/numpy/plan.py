@@ -67,10 +67,12 @@ def plan(function: Function) -> Plan:
 
 
 def direct(function: Function) -> Kernel | None:
-    """What computes a function's only result from arrays for its parameters, where one kernel does, beside
-    what follows from constants alone; None where it takes a plan."""
-    result = function.results[0]
-    if len(function.results) > 1 or result.op is None:
+    """What computes a function's only result from arrays for its parameters, if one kernel does whose other
+    operands are constants; None where it takes a plan."""
+    if len(function.results) != 1:
+        return None
+    (result,) = function.results
+    if result.op is None:
         return None
     array = _folded(result)
     if array is not None:

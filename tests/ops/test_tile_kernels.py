@@ -45,6 +45,21 @@ def losses(scores, target):
     return loss, *tn.autograd.grad(loss, [scores])
 
 
+def product_of_losses(first, second, target):
+    """Two losses, each of which the gradient of the other needs."""
+    sources = [each.detach().requires_grad_() for each in (first, second)]
+    one, other = [functional.cross_entropy(each, target) for each in sources]
+    loss = one * other
+    return loss, *tn.autograd.grad(loss, sources)
+
+
+def norms_of_both(x, added, product, bias):
+    """Two norms of sums, each of which the weight of the other norm needs."""
+    first, second = x + added @ product, (x @ product) + added
+    normal = lambda total, other: functional.layer_norm(total, tuple(bias.shape), other[0] + bias, bias)
+    return normal(first, second), normal(second, first)
+
+
 def entropy_of_product(x, weight, target):
     x, weight = x.detach().requires_grad_(), weight.detach().requires_grad_()
     scores = x.to(BF16) @ weight.to(BF16)
@@ -119,6 +134,12 @@ CASES = {
         norms, [random(*shape) for shape in ((6, 128), (6, 128), (128,), (128,), (128, 128))],
     ),
     "cross entropy": (losses, [random(5, 1500) * 5, TARGETS]),
+    "cross entropies that are multiplied": (
+        product_of_losses, [random(5, 1500), random(5, 1500) + 1, TARGETS],
+    ),
+    "norms that need each other's sum": (
+        norms_of_both, [random(6, 96), random(6, 96), random(96, 96), random(96)],
+    ),
     "cross entropy of a product": (entropy_of_product, [random(5, 16), random(16, 1500), TARGETS]),
     "activations": (activations, [random(7, 40), random(1040, 40), random(1040)]),
     "norms of a vector": (vectors, [random(1, 1, 96), random(96), random(96), random(96, 96), random(96)]),
@@ -136,7 +157,7 @@ CASES = {
 COUNTS = {
     "norms of rows": 4, "norms of a power of two": 4, "cross entropy": 1, "cross entropy of a product": 1,
     "activations": 2, "norms of a vector": 3, "decoding": 7, "rows of attention": 2, "two half types": 1,
-    "pools": 4,
+    "pools": 4, "cross entropies that are multiplied": 3, "norms that need each other's sum": 2,
 }  # fmt: skip
 
 

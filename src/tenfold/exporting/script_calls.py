@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tenfold.base.errors import UnsupportedError
+from tenfold.base.errors import ArgumentError, UnsupportedError, did_you_mean
+from tenfold.base.source import capture
 from tenfold.tensor import Tensor
 from tenfold.tensor.interchange import from_numpy
 from tenfold.trace import tree
@@ -19,14 +22,40 @@ class Compiled:
 
     _script: Any
 
-    def _run(self, method: str, args: Sequence[Any]) -> Any:
-        found = self._script.call(method, [_arrays(each) for each in args])
-        return _tensors(found)
+    def _run(self, method: str, args: Sequence[Any], kwargs: Mapping[str, Any] = {}) -> Any:
+        script = self._script
+        placed = _placed(method, args, kwargs, script.text("code")) if kwargs else args
+        return _tensors(script.call(method, [_arrays(each) for each in placed]))
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and name in self._script.ask("methods"):
-            return lambda *args: self._run(name, args)
+            return lambda *args, **kwargs: self._run(name, args, kwargs)
         raise AttributeError(f"the TorchScript module has no method {name}")
+
+
+def _placed(method: str, args: Sequence[Any], kwargs: Mapping[str, Any], code: str) -> list[Any]:
+    """The arguments in the places that the method's code gives their names, with its defaults between."""
+    header = re.search(rf"^def {re.escape(method)}\((.*?)\) -> ", code, re.MULTILINE | re.DOTALL)
+    assert header is not None
+    (function,) = ast.parse(f"def method({header[1]}): pass").body
+    assert isinstance(function, ast.FunctionDef)
+    names = [each.arg for each in function.args.args][1:]
+    defaults = dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
+    found, left = list(args), dict(kwargs)
+    for name in names[len(args) :]:
+        if name in left:
+            found.append(left.pop(name))
+        elif not left:
+            break
+        elif name in defaults:
+            found.append(ast.literal_eval(defaults[name]))
+        else:
+            raise ArgumentError(f"needs {name!r}").located(method, capture())
+    for name in left:
+        if name in names:
+            raise ArgumentError(f"{name!r} is given twice").located(method, capture())
+        raise ArgumentError(f"takes no {name!r}", help=did_you_mean(name, names)).located(method, capture())
+    return found
 
 
 def _arrays(argument: Any) -> Any:

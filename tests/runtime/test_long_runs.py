@@ -13,7 +13,6 @@ from tenfold.flat.ir import TensorType
 from tenfold.mlir import stablehlo
 from tenfold.runtime import executables, runs
 from tenfold.runtime.background import background
-from tenfold.tensor import dispatch
 
 
 def test_types_that_nothing_refers_to_are_forgotten_and_others_stay_themselves(monkeypatch):
@@ -33,7 +32,6 @@ def test_many_programs_leave_no_more_objects_than_the_caps_allow(monkeypatch):
     monkeypatch.setenv("TENFOLD_CACHE_DIR", "")
     monkeypatch.setattr(executables, "MAX_EXECUTABLES", 4)
     monkeypatch.setattr(Generations, "bound", 8)
-    monkeypatch.setattr(dispatch, "BOUND", 8)
     monkeypatch.setattr(stablehlo, "EMITTED", 5)
 
     def count(sizes: range) -> int:
@@ -51,7 +49,6 @@ def test_many_programs_leave_no_more_objects_than_the_caps_allow(monkeypatch):
 @pytest.mark.usefixtures("collects_quickly")
 def test_programs_that_run_once_leave_no_more_objects_than_the_caps_allow(monkeypatch):
     monkeypatch.setattr(Generations, "bound", 8)
-    monkeypatch.setattr(dispatch, "BOUND", 8)
     monkeypatch.setattr(runs, "KEPT", 8)
     monkeypatch.setattr(plans._plans, "bound", 40)  # parts
 
@@ -70,7 +67,6 @@ def test_programs_that_run_once_leave_no_more_objects_than_the_caps_allow(monkey
 @pytest.mark.usefixtures("collects_quickly")
 def test_new_sizes_of_an_op_with_a_long_lowering_leave_few_functions(monkeypatch):
     monkeypatch.setattr(Generations, "bound", 64)
-    monkeypatch.setattr(dispatch, "BOUND", 64)
     monkeypatch.setattr(plans._plans, "bound", 4)
 
     def functions(sizes: range) -> int:

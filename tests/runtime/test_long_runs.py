@@ -2,6 +2,7 @@
 
 import gc
 
+import numpy as np
 import pytest
 
 import tenfold as tn
@@ -71,7 +72,7 @@ def test_new_sizes_of_an_op_with_a_long_lowering_leave_few_functions(monkeypatch
 
     def functions(sizes: range) -> int:
         for n in sizes:
-            tn.ones(n).cumsum(0).tolist()
+            tn.tensor(np.ones(n, np.float32)).cumsum(0).tolist()
         gc.collect()
         return sum(type(held) is ir.Function for held in gc.get_objects())
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -81,3 +83,10 @@ def test_hooks_that_come_and_go_are_seen_by_a_compiled_function():
     assert run(x).tolist() == plain
     with nn.modules.module.register_module_forward_pre_hook(lambda module, given: (given[0] * 0,)):
         assert run(x).tolist() == (model.bias + 1).tolist()
+
+
+def test_a_compiled_module_is_a_module_whatever_was_used_before():
+    """In a process of its own: here the file of compiled modules is loaded."""
+    program = "import tenfold as tn; print(len(list(tn.compile(tn.nn.Linear(2, 1)).parameters())))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "2\n", done.stderr

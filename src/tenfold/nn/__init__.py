@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from tenfold.base.late import late_names
 from tenfold.nn import functional, init
+from tenfold.nn import optimized as optimized  # it tells modules how they are compiled
 from tenfold.nn.module import Module
 from tenfold.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 if TYPE_CHECKING:
     from tenfold.nn import grad, utils
     from tenfold.nn import modules as modules
-    from tenfold.nn import optimized as optimized
     from tenfold.nn import parallel as parallel
     from tenfold.nn.activation import (
         CELU,
@@ -457,7 +457,6 @@ __getattr__, __dir__ = late_names(
             "LocalResponseNorm",
             "RMSNorm",
         ),
-        "optimized": (),
         "padding": (
             "CircularPad1d",
             "CircularPad2d",

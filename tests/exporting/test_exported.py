@@ -248,3 +248,13 @@ def test_a_loaded_module_checks_what_it_is_given(model, x):
     with pytest.raises(tn.ShapeError, match=r"argument 0 of the module is f32\[2,4\], not f32\[3\]"):
         run(tn.ones(3))
     assert repr(run) == "<LoadedModule: (f32[2,4]) -> (f32[2,3])>"
+
+
+@pytest.mark.parametrize("name", ["inv", "det", "cholesky", "eigvals"])
+@pytest.mark.parametrize("form", ["portable", "bytecode"])
+def test_linear_algebra_is_loaded_again_from_every_form(name, form):
+    x = tn.tensor([[4.0, 1.0], [1.0, 3.0]]).expand(2, 2, 2)
+    compute = getattr(tn.linalg, name)
+    exported = tn.export(compute, (x,), dialect="stablehlo")
+    loaded = tn.load_stablehlo(getattr(exported, form)())
+    assert tn.equal(loaded(x), compute(x))

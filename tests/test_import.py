@@ -61,3 +61,8 @@ def test_a_name_that_is_not_there_is_explained():
         tenfold.sigmod  # noqa: B018
     assert raised.value.message == "tenfold has no 'sigmod'"
     assert "help: did you mean sigmoid?" in str(raised.value)
+
+
+def test_what_documents_name_is_there_at_once():
+    code = "import tenfold; print(tenfold.serialize.trusting_files.__name__)"
+    assert run(code).strip() == "trusting_files"

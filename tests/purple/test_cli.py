@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tenfold.base.errors import MissingEngine
 from tenfold.purple import cli
 
 
@@ -119,3 +120,13 @@ def test_a_file_of_checks_that_stops_has_failed(tmp_path):
     found = purple("test", "stops.purple", cwd=tmp_path)
     assert "car: expected a pair, got 5" in found.stdout and found.returncode == 1
     assert "stops.purple: stopped after 1 checks, 0 of them failed" in found.stdout
+
+
+def test_a_package_that_is_missing_is_no_internal_error(capsys):
+    def build() -> int:
+        raise MissingEngine("libtenfold is built against libtorch", help="pip install torch==2.13.0")
+
+    assert cli._reported(build, {}) == 1
+    assert capsys.readouterr().err == (
+        "error: libtenfold is built against libtorch\n  help: pip install torch==2.13.0\n"
+    )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import tenfold
+from tenfold.base.errors import MissingEngine
 from tenfold.capi.build import build as build_libtenfold
 from tenfold.purple import build as builder
 from tenfold.purple import core, emit_c, memory, repl
@@ -222,6 +223,10 @@ def _reported(work: Callable[[], int], sources: dict[str, str]) -> int:
     except PurpleError as error:
         sys.stdout.flush()
         print(report(error, sources), file=sys.stderr)
+        return 1
+    except MissingEngine as error:
+        sys.stdout.flush()
+        print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         sys.stdout.flush()

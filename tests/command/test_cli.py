@@ -43,6 +43,21 @@ def test_a_program_written_for_pytorch_runs_with_its_arguments(script):
     assert done.stdout == "2.0 2.13.0+tenfold --steps 3\n", done.stderr
 
 
+def test_programs_written_for_pytorch_are_shown_and_explained(script, tmp_path):
+    path = script("import torch\nprint(torch.ones(2).sum().item())")
+    assert "aten.ones" in run("show", "--as-torch", "--stage", "trace", path).stdout
+    page = tmp_path / "page.html"
+    done = run("explain", "--as-torch", path, "-o", str(page))
+    assert done.returncode == 0 and page.stat().st_size > 10_000, done.stderr
+
+
+def test_a_program_that_wants_pytorch_hears_of_as_torch(script, tmp_path):
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')")
+    done = run("run", script("import torch"))
+    assert done.returncode == 1
+    assert done.stderr.endswith("  help: with --as-torch, `import torch` means Tenfold\n")
+
+
 def test_the_package_is_the_command():
     asked = [sys.executable, "-m", "tenfold", "--version"]
     assert (

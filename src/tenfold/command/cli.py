@@ -37,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status is 1 for a user's error and 2 for a wrong command line."""
     parsed = _parser().parse_args(arguments)
     try:
+        if getattr(parsed, "as_torch", False):
+            tenfold.install_as_torch()
         status = parsed.command(parsed)
         sys.stdout.flush()
         return status
@@ -82,9 +84,7 @@ def _add_running(command: Command) -> None:
         "tenfold run train.py --steps 10\n  tenfold run --as-torch train.py\n  tenfold run model.vmfb"
         " --input x.npy --input '[1, 2]'",
     )
-    run.add_argument(
-        "--as-torch", action="store_true", help="let `import torch` mean Tenfold, in the whole program"
-    )
+    _add_as_torch(run)
     run.add_argument("file")
     further = run.add_argument(
         "arguments",
@@ -99,6 +99,7 @@ def _add_running(command: Command) -> None:
         "Run a Python file and print where its time went: kernels, with your lines, and the host.",
         "tenfold profile train.py --steps 10\n  tenfold profile --rows 40 --trace trace.json train.py",
     )
+    _add_as_torch(profiled)
     profiling.add_arguments(profiled)
 
 
@@ -109,6 +110,7 @@ def _add_looking(command: Command) -> None:
         "Run a Python file and print each program that it evaluates.",
         "tenfold show model.py --stage stablehlo",
     )
+    _add_as_torch(show)
     show.add_argument("file")
     show.add_argument("--stage", choices=STAGES, help="one stage only (default: trace, flat and stablehlo)")
     show.add_argument("--lines", action="store_true", help="the file's lines beside MLIR's ops, as comments")
@@ -118,7 +120,14 @@ def _add_looking(command: Command) -> None:
         "Write a page that shows every stage of a file's programs side by side.",
         explaining.EXAMPLES,
     )
+    _add_as_torch(explained)
     explaining.add_arguments(explained)
+
+
+def _add_as_torch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--as-torch", action="store_true", help="let `import torch` mean Tenfold, in the whole program"
+    )
 
 
 def _add_build(command: Command) -> None:
@@ -174,8 +183,6 @@ def _demo(parsed: argparse.Namespace) -> int:
 def _run(parsed: argparse.Namespace) -> int:
     if parsed.file.endswith((".vmfb", ".stablehlo")):
         return _run_built(parsed.file, parsed.arguments)
-    if parsed.as_torch:
-        tenfold.install_as_torch()
     sys.argv = [parsed.file, *parsed.arguments]
     return _execute(parsed.file)[0]
 

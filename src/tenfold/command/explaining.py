@@ -101,6 +101,7 @@ def _serve(parsed: argparse.Namespace) -> int:
     options = ["--function", parsed.function] if parsed.function else []
     options += ["--against", parsed.against] if parsed.against else []
     options += ["--runs"] if parsed.runs else []
+    options += ["--as-torch"] if parsed.as_torch else []
 
     def ready(address: str) -> None:
         print(f"{parsed.file} at {address} (Ctrl-C ends it)", flush=True)
@@ -151,6 +152,7 @@ def _other_version(parsed: argparse.Namespace) -> list[dict[str, Any]]:
         output = Path(folder) / "page.html"
         command = [sys.executable, "-m", "tenfold", "explain", parsed.against, "-o", str(output)]
         command += ["--function", parsed.function] if parsed.function else []
+        command += ["--as-torch"] if parsed.as_torch else []
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
         if done.returncode:
             raise ArgumentError(f"{parsed.against} cannot be explained:\n{done.stderr.strip()}")

@@ -33,6 +33,8 @@ def execute(path: str, name: str = "__main__") -> tuple[int, dict[str, Any]]:
         raise
     except Exception as error:
         traceback.print_exception(error.with_traceback(_inside(error.__traceback__, path)))
+        if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == "torch":
+            print("  help: with --as-torch, `import torch` means Tenfold", file=sys.stderr)
     return 1, {}
 
 

@@ -45,13 +45,16 @@ class CompilerBug(TenfoldError, RuntimeError):
 
 def certify(module: ir.Module) -> int:
     """Check every function; the number of points at which something may fail, each checked too."""
-    writing = effects.writers(module)
-    return sum(Certifier(module, function, writing).run() for function in [*module.functions, module.main])
+    writing, watched = effects.writers(module), claims.watched(module)
+    functions = [*module.functions, module.main]
+    return sum(Certifier(module, function, writing, watched).run() for function in functions)
 
 
 class Certifier:
-    def __init__(self, module: ir.Module, function: Function, writing: effects.Writing):
-        self.module, self.function, self.writing = module, function, writing
+    def __init__(
+        self, module: ir.Module, function: Function, writing: effects.Writing, watched: claims.Watched
+    ):
+        self.module, self.function, self.writing, self.watched = module, function, writing, watched
         self.headers: dict[str, State] = {}
         self.sizes: dict[Variable, int] = {}  # of the memory that cells keep, in words
         self.failures = 0
@@ -68,7 +71,7 @@ class Certifier:
         left = self.block(self.function.body, state)
         if left is not None:
             self.wrong("control reaches the end of the function", None)
-        for each, why in claims.refuted(self.function):
+        for each, why in claims.refuted(self.function, self.watched):
             self.wrong(why, each)
         return self.failures
 

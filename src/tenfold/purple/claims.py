@@ -1,18 +1,66 @@
-"""The certifier's look at what is said to have one owner: in its function no such variable is shared, and
-none of its definitions gives what something else is known to hold.
+"""The certifier's look at what is said to have one owner: in its function no such variable is shared, none of
+its definitions gives what something else is known to hold, and no weak field leads to it.
 
-It follows no calls: that what a function is given, or gives, has one owner is checked where programs run
-under test, by the counts themselves."""
+It follows calls only to see what comes into weak fields. That what a function is given, or gives, has one
+owner is checked where programs run under test, by the counts themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from tenfold.purple import effects, ir
 from tenfold.purple.ir import Constant, Function, Let, Variable
 
+# How far from a variable what comes into a weak field is: its value, a rest of that list, or any part.
+SELF, REST, PART = range(3)
+GIVES_REST = ("cdr", "cddr", "list-tail", "drop")
+Watched: TypeAlias = dict[Variable, int]
 
-def refuted(function: Function) -> Iterator[tuple[ir.Statement, str]]:
+
+def watched(module: ir.Module) -> Watched:
+    """The variables that only look at a value a weak field may lead to, or at a list of which it leads to a
+    part: how far that part is."""
+    found: Watched = {}
+    functions = [(each, ir.statements(each.body)) for each in [*module.functions, module.main]]
+    changed = True
+    while changed:
+        before = dict(found)
+        for _, body in functions:
+            _look_back(body, found)
+        changed = found != before
+    return found
+
+
+def _look_back(body: list[ir.Statement], found: Watched) -> None:
+    """Follow one function from its weak fields back to what it looks at."""
+    for each in reversed(body):
+        if isinstance(each, Let):
+            for arg in effects.watched(each.op):
+                _note(arg, SELF, found)
+            is_lent = each.var.lender is not None or each.var.borrowed
+            if is_lent and each.var in found and each.op.args:
+                _look_into(each.op, found[each.var], found)
+        called = effects.passes(each)
+        for param, arg in zip(called[0].all_params, called[1]) if called is not None else ():
+            if param.borrowed and param in found:
+                _note(arg, found[param], found)
+
+
+def _look_into(op: ir.Op, distance: int, found: Watched) -> None:
+    """What a lent variable is, or is a part of."""
+    if isinstance(op, ir.Copy):
+        _note(op.args[0], distance, found)
+    elif isinstance(op, ir.Prim) and effects.gives_part(op) == "pair":
+        _note(op.args[0], max(distance, REST if op.name in GIVES_REST else PART), found)
+
+
+def _note(atom: ir.Atom, distance: int, found: Watched) -> None:
+    if isinstance(atom, Variable):
+        found[atom] = min(distance, found.get(atom, PART))
+
+
+def refuted(function: Function, watched: Watched) -> Iterator[tuple[ir.Statement, str]]:
     """The statements that release something as its only owner wrongly, and why."""
     body = ir.statements(function.body)
     definitions: dict[Variable, list[ir.Op]] = {}
@@ -23,6 +71,9 @@ def refuted(function: Function) -> Iterator[tuple[ir.Statement, str]]:
                 definitions.setdefault(each.var, []).append(each.op)
             case ir.LetTry():
                 definitions.setdefault(each.var, []).append(ir.Share([]))
+            case ir.Uncons():
+                definitions.setdefault(each.car, []).append(ir.Take([each.pair], "car"))
+                definitions.setdefault(each.cdr, []).append(ir.Take([each.pair], "cdr"))
             case ir.Dup():
                 shared.add(each.var)
     for each in body:
@@ -33,6 +84,8 @@ def refuted(function: Function) -> Iterator[tuple[ir.Statement, str]]:
         for var in names & shared:
             yield each, f"{var.name} is shared, but released as if it had one owner"
         for var in names:
+            if watched.get(var) == SELF or any(_is_watched(op, watched) for op in definitions.get(var, ())):
+                yield each, f"a weak field may lead to {var.name}, which is released as if it had one owner"
             if any(_is_held(op) for op in definitions.get(var, ())):
                 yield each, f"something else holds {var.name}, which is released as if it had one owner"
 
@@ -59,6 +112,13 @@ def _names(var: Variable, definitions: dict[Variable, list[ir.Op]]) -> set[Varia
                 found.add(source)
                 work.append(source)
     return found
+
+
+def _is_watched(op: ir.Op, watched: Watched) -> bool:
+    """Whether an operation takes a part of a list that a weak field may lead to."""
+    if not isinstance(op, ir.Take) or not isinstance(op.args[0], Variable):
+        return False
+    return watched.get(op.args[0], PART + 1) <= (REST if op.part == "cdr" else PART)
 
 
 def _is_held(op: ir.Op) -> bool:

@@ -73,6 +73,17 @@ def kept(op: ir.Prim) -> list[ir.Atom]:
     return op.args if at < 0 else op.args[at : at + 1]
 
 
+def watched(op: ir.Op) -> list[ir.Atom]:
+    """The operands that an operation puts into weak fields: it borrows them, and yet whoever reads such a
+    field gets a share."""
+    made = op.made if isinstance(op, ir.Rebuild) else op
+    if isinstance(made, ir.MakeRecord):
+        return [arg for arg, field in zip(op.args, made.type.fields) if field.weak]
+    if isinstance(made, ir.SetField) and made.type.fields[made.index].weak:
+        return op.args[1:]
+    return []
+
+
 # What primitives that write replace the parts of.
 WRITTEN = {
     "set-car!": "pair", "set-cdr!": "pair", "vector-set!": "vector", "set-box!": "box", "hash-table-set!":

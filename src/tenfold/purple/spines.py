@@ -135,6 +135,8 @@ def _given_out(each: ir.Statement, parts: Parts) -> list[Variable]:
         match op:
             case ir.Share() | ir.Foreign():
                 atoms = op.args
+            case ir.MakeRecord() | ir.SetField():
+                atoms = effects.watched(op)
             case ir.Prim() if _gives(op, parts):
                 atoms = op.args[:1] if each.var.lender is None and not each.var.borrowed else []
             case ir.Prim():

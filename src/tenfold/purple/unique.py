@@ -161,6 +161,8 @@ def _kept_operands(each: ir.Statement, facts: Facts) -> set[Variable]:
             return borrowed & {arg for arg in effects.kept(op) if isinstance(arg, Variable)}
         case ir.Share() | ir.Foreign():
             return borrowed
+        case ir.MakeRecord() | ir.SetField():
+            return borrowed & {arg for arg in effects.watched(op) if isinstance(arg, Variable)}
         case ir.Copy():
             arg = op.args[0]  # of something lent, as one's own
             return (

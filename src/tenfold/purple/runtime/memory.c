@@ -140,12 +140,13 @@ void pu_mutated(Value owner, Value stored) {
 }
 
 /* Weak fields hold a cell, owned, whose target is forgotten when it goes. A number is no object of its own to the
-   program, so they hold a copy of it. */
+   program, so they hold a copy of it; and what never goes, as a procedure that captures nothing, they hold itself. */
 Value pu_weak_to(Value target) {
     if (pu_is(target, PU_FLOAT)) return pu_of_float(pu_float(target));
     if (pu_is_number(target)) return pu_fresh(target);
     if (!pu_is_object(target)) return pu_dup(target);
     PuObject *object = pu_object(target);
+    if ((object->head & PU_COUNT) >= PU_IMMORTAL / 2) return pu_dup(target);
     if (object->head & PU_WATCHED) {
         size_t at = map_slot(&watched, object);
         return pu_dup(pu_of_object(watched.words[at]));

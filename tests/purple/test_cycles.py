@@ -76,6 +76,10 @@ def test_what_makes_no_cycle_is_not_warned_of(text):
     assert cycles(text) == []
 
 
+def test_cycles_that_a_shipped_library_closes_are_not_warned_of():
+    assert cycles("(import (srfi 1))\n(print (fold + 0 (list 1 2)) (car (circular-list 1 2)))") == []
+
+
 def test_the_warning_shows_the_form_and_says_which_field_to_declare_weak():
     text = "(deftype Node next back)\n(define (link! a b) (set! (Node-next a) b) (set! (Node-back b) a))"
     shown = report(expand_program(f"{text}\n(link! (mk-Node 1 2) (mk-Node 1 2))", FILE))

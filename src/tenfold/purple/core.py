@@ -8,6 +8,7 @@ shadowed. Arguments are evaluated from left to right.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -32,6 +33,12 @@ PRELUDE_FILE = "prelude.purple"
 DATUM_FILE = "<datum>"  # where data that were never read stand
 UNSEEN = (PRELUDE_FILE, DATUM_FILE)  # whose places mean nothing to people
 LIBRARY = Place(PRELUDE_FILE, 1, 1)
+SHIPPED = os.path.dirname(__file__)  # where the libraries of the language are
+
+
+def is_shipped(file: str) -> bool:
+    """Whether a file is part of the language, and no program's."""
+    return file in UNSEEN or file.startswith(SHIPPED + os.sep)
 
 
 class Var:

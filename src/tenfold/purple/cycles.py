@@ -30,11 +30,13 @@ class Cycle(NamedTuple):
 
 
 def find_cycles(module: ir.Module) -> list[Cycle]:
-    """The cycles that a program may leave behind, in the order of their places."""
+    """The cycles that a program may leave behind, in the order of their places. Those that the libraries of
+    the language close are meant."""
     search = Search()
     for function in [*module.functions, module.main]:
         search.effect(function)
-    return sorted(set(search.found), key=lambda cycle: (cycle.place.file, cycle.place.start))
+    found = {cycle for cycle in search.found if not core.is_shipped(cycle.place.file)}
+    return sorted(found, key=lambda cycle: (cycle.place.file, cycle.place.start))
 
 
 class Effect(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tenfold.base.errors import did_you_mean
-from tenfold.purple import names
+from tenfold.purple import core, names
 from tenfold.purple.core import Place
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.forms import USAGES
@@ -32,7 +32,6 @@ OWN: dict[tuple[str, ...], tuple[str, ...]] = {
     ("srfi", "1"): ("srfi", "1"),
     ("scheme", "list"): ("srfi", "1"),
 }
-SHIPPED = os.path.dirname(__file__)
 FEATURES = ("r7rs", "purple", "full-unicode", "ieee-float", "exact-closed", "ratios")
 MOST_INCLUDED = 1000  # files, in a program
 MODIFIERS = ("only", "except", "prefix", "rename")
@@ -94,7 +93,7 @@ def _library(expander: Expander, items: list[Datum], place: Place, module: Modul
         return {}
     found = expander.libraries.get(OWN.get(name, name))
     if found is None:
-        folder = SHIPPED if name in OWN else os.path.dirname(module.file)
+        folder = core.SHIPPED if name in OWN else os.path.dirname(module.file)
         path = os.path.join(folder, *OWN.get(name, name)) + ".purple"
         if not os.path.exists(path):
             known = [" ".join(each) for each in (*STANDARD, *OWN, *expander.libraries)]

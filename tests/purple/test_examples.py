@@ -11,6 +11,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.command.demo import digits
+from tenfold.purple.core import FIELD_TYPES
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.interpret import Session
 from tenfold.purple.prims import control
@@ -105,3 +106,9 @@ def test_the_manuals_programs_print_what_it_says(output):
     assert len(programs) == 14
     for program, shown in programs:
         assert output(program) == shown
+
+
+def test_the_manual_names_every_type_of_a_field():
+    manual = (Path(__file__).parents[2] / "docs" / "purple.md").read_text(encoding="utf-8")
+    described = manual.partition("A field is `name`")[2].partition("\n### ")[0]
+    assert all(f"`{each}`" in described for each in FIELD_TYPES)

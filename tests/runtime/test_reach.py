@@ -268,3 +268,124 @@ def test_attributes_that_are_looked_up_by_other_means_are_noticed(wrap):
         return [*seen, step(library.ones(1)).item()]
 
     same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_attributes_that_were_not_there_are_noticed(wrap):
+    def program(library, wrap):
+        class Layer(library.nn.Module):
+            def forward(self, x):
+                return x * (self.extra if hasattr(self, "extra") else 1.0)
+
+        class Plain:
+            pass
+
+        class Slotted:
+            __slots__ = ("slot",)
+
+        layer, plain, later, slotted = Layer(), Plain(), Plain(), Slotted()
+        module, names = types.ModuleType("settings"), ("first", "second")
+        options = types.SimpleNamespace(first=1.0)
+
+        def tried(x):
+            try:
+                return x * plain.tried
+            except AttributeError:
+                return x * 9
+
+        calls = [
+            wrap(layer),
+            wrap(lambda x: x * (2.0 if hasattr(plain, "flag") else 1.0)),
+            wrap(lambda x: x * getattr(later, "rate", 9.0)),
+            wrap(lambda x: x * getattr(slotted, "slot", 9.0)),
+            wrap(lambda x: x * (2.0 if hasattr(module, "flag") else 1.0)),
+            wrap(lambda x: x * sum(hasattr(options, name) for name in names)),
+            wrap(lambda x: x * sum(getattr(options, name, 9.0) for name in names)),
+            wrap(tried),
+        ]
+        seen = [[call(library.ones(1)).item() for call in calls]]
+        layer.extra, plain.flag, later.rate, slotted.slot = 3.0, True, 2.0, 5.0
+        module.flag, options.second, plain.tried = True, 4.0, 6.0
+        seen.append([call(library.ones(1)).item() for call in calls])
+        del layer.extra, plain.flag, later.rate, slotted.slot, module.flag, options.second, plain.tried
+        seen.append([call(library.ones(1)).item() for call in calls])
+        Plain.flag, Plain.rate, Layer.extra = True, 8.0, 7.0
+        seen.append([call(library.ones(1)).item() for call in calls])
+        return seen
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_a_parameter_buffer_or_module_that_was_not_there_is_noticed(wrap):
+    def program(library, wrap):
+        class Layer(library.nn.Module):
+            def forward(self, x):
+                x = x * self.weight if hasattr(self, "weight") else x
+                x = x + self.shift if hasattr(self, "shift") else x
+                return self.act(x) if hasattr(self, "act") else x
+
+        layer = Layer()
+        call = wrap(layer)
+        seen = [call(library.full((1,), -1.0)).item()]
+        layer.weight = library.nn.Parameter(library.full((1,), 3.0))
+        seen.append(call(library.full((1,), -1.0)).item())
+        layer.register_buffer("shift", library.ones(1))
+        seen.append(call(library.full((1,), -1.0)).item())
+        layer.act = library.nn.ReLU()
+        seen.append(call(library.full((1,), -1.0)).item())
+        return seen
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_attributes_that_take_the_place_of_methods_are_noticed(wrap):
+    def program(library, wrap):
+        class Base(library.nn.Module):
+            def act(self, x):
+                return x * 3
+
+            def forward(self, x):
+                return self.act(x)
+
+        class Layer(Base):
+            pass
+
+        class Plain:
+            def act(self, x):
+                return x * 3
+
+        class Derived(Plain):
+            pass
+
+        layer, inner, plain, held = Layer(), library.nn.ReLU(), Derived(), [Layer()]
+        outer = library.nn.Sequential(inner, library.nn.Identity())
+        calls = [
+            wrap(layer),
+            wrap(lambda x: layer(x) + outer(x)),
+            wrap(lambda x: plain.act(x)),
+            wrap(lambda x: held[0].act(x)),
+        ]
+        seen = []
+
+        def look():
+            seen.append([call(library.ones(1)).item() for call in calls])
+
+        look()
+        layer.act = plain.act = held[0].act = lambda x: x * 7
+        look()
+        inner.forward = lambda x: x * 11
+        look()
+        del layer.act, plain.act, inner.forward, held[0].act
+        look()
+        Derived.act = lambda self, x: x * 13
+        Layer.forward = lambda self, x: x * 17
+        look()
+        layer.forward = lambda x: x * 19
+        look()
+        layer.forward = lambda x: x * 23
+        look()
+        return seen
+
+    same(program, wrap)

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 
 class _Changes(dict[str, int]):
-    """How often hooks of modules and leaves came or went: a compiled function depends on it."""
+    """How often hooks of modules and leaves, and attributes in the place of a module's methods, came or went:
+    a compiled function depends on it."""
 
     def label(self, name: str) -> str:
-        return "the hooks of modules and tensors"
+        return "the count of changes of hooks, and of methods set on modules,"
 
 
 CHANGES = _Changes(count=0)

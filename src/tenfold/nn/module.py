@@ -28,7 +28,7 @@ from tenfold.nn.hooks import register_module_full_backward_pre_hook as register_
 from tenfold.nn.parameter import UninitializedBuffer, UninitializedParameter, filled
 from tenfold.nn.state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, by which PyTorch has it
 from tenfold.nn.state import Stateful
-from tenfold.runtime.guards import CONTAINERS, MANY
+from tenfold.runtime.guards import is_setting
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import require_placement
 from tenfold.trace import graph
@@ -133,8 +133,7 @@ class Module(Stateful):
             recorder.watch(self._buffers)
             for name, value in self.__dict__.items():
                 if name not in REGISTERS and (type(value) in SETTINGS or isinstance(value, Tensor)):
-                    contents = type(value) in CONTAINERS and len(value) <= MANY
-                    recorder.guard(self.__dict__, name, contents)
+                    recorder.guard(self.__dict__, name, contents=is_setting(value))
             for name in self._modules:
                 recorder.guard(self._modules, name)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tenfold.base.errors import ArgumentError, TenfoldError, UnknownName, did_you_mean
+from tenfold.base.hooks import CHANGES
 from tenfold.base.source import capture
 from tenfold.nn.parameter import Buffer, Parameter
 from tenfold.tensor import Tensor
@@ -15,6 +16,22 @@ from tenfold.trace.context import context
 
 class RegistrationError(TenfoldError, KeyError):
     """A name under which nothing can be registered: it is taken, empty, or has a dot in it."""
+
+
+class _Lacking:
+    """The attributes that modules do not have, as a container: by the module and the name."""
+
+    def label(self, place: tuple[Registry, str]) -> str:
+        return f"whether a {type(place[0]).__name__} has no attribute `{place[1]}`"
+
+    def __getitem__(self, place: tuple[Registry, str]) -> bool:
+        module, name = place
+        own = module.__dict__
+        registers = [own.get(kind, ()) for kind in ("_parameters", "_buffers", "_modules")]
+        return not (name in own or any(name in each for each in registers) or hasattr(type(module), name))
+
+
+LACKING = _Lacking()
 
 
 class Registry:
@@ -112,6 +129,12 @@ class Registry:
             self._set_buffer(name, value)
         else:
             object.__setattr__(self, name, value)
+            self._note_shadowing(name)
+
+    def _note_shadowing(self, name: str) -> None:
+        """Tell compiled functions that a method has got another in its place, or is to be seen again."""
+        if callable(getattr(type(self), name, None)):
+            CHANGES["count"] += 1
 
     def _set_buffer(self, name: str, value: Any) -> None:
         if "_buffers" not in self.__dict__:
@@ -137,6 +160,8 @@ class Registry:
                 if recorder is not None and kind != "_modules":
                     recorder.guard(own[kind], name)  # which tensor it is, not what it holds
                 return own[kind][name]
+        if context.recorder is not None:
+            context.recorder.guard(LACKING, (self, name))
         raise self._unknown(name)
 
     def _unknown(self, name: str) -> UnknownName:
@@ -153,6 +178,7 @@ class Registry:
         if name not in self.__dict__:
             raise self._unknown(name)
         object.__delattr__(self, name)
+        self._note_shadowing(name)
 
     def __dir__(self) -> list[str]:
         names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]

@@ -9,125 +9,15 @@ from __future__ import annotations
 
 import operator
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from types import CellType, FunctionType, ModuleType
+from collections.abc import Collection, Iterable, Sequence
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from tenfold.runtime.guards import Contents, Guard, contents_of
+from tenfold.runtime.containers import ALL, LENGTHS, MISSING, Entries, Has, Queue, bound_to
+from tenfold.runtime.guards import Contents, Guard, contents_of, is_ours
 from tenfold.trace import tree
 
-MISSING = object()
-ALL = slice(None)
-PACKAGE = __name__.partition(".")[0]
 FAR = 10_000  # containers that are watched, and entries of one
-
-
-class Cells:
-    """The variables of functions around others, as a container: by the identities of their cells."""
-
-    def __init__(self, cells: Iterable[tuple[str, CellType]]):
-        cells = list(cells)
-        self._cells = {id(cell): cell for _, cell in cells}
-        self._names = {id(cell): name for name, cell in cells}
-
-    def label(self, cell: int) -> str:
-        return f"the variable `{self._names[cell]}` of an enclosing function"
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._cells)
-
-    def __getitem__(self, cell: int) -> Any:
-        try:
-            return self._cells[cell].cell_contents
-        except ValueError:  # it has no value yet, or no longer
-            raise LookupError(cell) from None
-
-    def __setitem__(self, cell: int, value: Any) -> None:
-        self._cells[cell].cell_contents = value
-
-    def __delitem__(self, cell: int) -> None:
-        del self._cells[cell].cell_contents
-
-
-class Attributes:
-    """The attributes of a class, as a container."""
-
-    def __init__(self, kind: type):
-        self._kind = kind
-
-    def label(self, name: str) -> str:
-        return f"`{self._kind.__qualname__}.{name}`"
-
-    def __getitem__(self, name: str) -> Any:
-        return vars(self._kind)[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        setattr(self._kind, name, value)
-
-    def __delitem__(self, name: str) -> None:
-        delattr(self._kind, name)
-
-
-class Slots:
-    """The attributes of an object that has no dict for them, as a container."""
-
-    def __init__(self, owner: Any):
-        self._owner = owner
-
-    def label(self, name: str) -> str:
-        return f"the attribute `{name}` of a {type(self._owner).__qualname__}"
-
-    def __getitem__(self, name: str) -> Any:
-        try:
-            return getattr(self._owner, name)
-        except AttributeError:
-            raise LookupError(name) from None
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        setattr(self._owner, name, value)
-
-    def __delitem__(self, name: str) -> None:
-        delattr(self._owner, name)
-
-
-class Queue:
-    """A deque as a container of one thing: ALL that is in it."""
-
-    def __init__(self, queue: deque[Any]):
-        self._queue = queue
-
-    def label(self, name: Any) -> str:
-        return "the contents of a deque"
-
-    def __getitem__(self, name: Any) -> list[Any]:
-        return list(self._queue)
-
-    def __setitem__(self, name: Any, values: Any) -> None:
-        self._queue.clear()
-        self._queue.extend(values)
-
-
-class Has:
-    """A container by its names: whether something is bound to each. `guards.label` names them."""
-
-    def __init__(self, container: Any):
-        self.names_of = container
-
-    def __getitem__(self, name: Any) -> bool:
-        return _bound_to(self.names_of, name) is not MISSING
-
-
-class _Lengths:
-    """How much is in each list or dict, as a container."""
-
-    def label(self, container: Any) -> str:
-        return f"the number of entries of a {type(container).__name__}"
-
-    def __getitem__(self, container: Any) -> int:
-        return len(container)
-
-
-LENGTHS = _Lengths()
 
 
 class Change(NamedTuple):
@@ -165,7 +55,7 @@ class Place:
     def find(self, written: Collection[Any]) -> list[Any] | None:
         """What is there now; None if that needs another program: other types, or memory that it writes."""
         tensors: list[Any] = []
-        bound = _bound_to(self.container, self.name)
+        bound = bound_to(self.container, self.name)
         if tree.flatten(bound, self._is_tensor, tensors) != self._structure:
             return None
         for tensor, kind in zip(tensors, self._kinds, strict=True):
@@ -226,7 +116,7 @@ class Bindings:
                 names = [name for name, _ in _entries(before)]
                 if whole and isinstance(container, dict):
                     names += [name for name in container if name not in before]
-                pairs = [(name, _bound_to(before, name), _bound_to(container, name)) for name in names]
+                pairs = [(name, bound_to(before, name), bound_to(container, name)) for name in names]
                 changed = [Change(container, *pair) for pair in pairs if pair[1] is not pair[2]]
             changes += [
                 change for change in changed if self._tensors(change.before) or self._tensors(change.after)
@@ -287,8 +177,13 @@ class Bindings:
                 opened.append(guard)
                 continue
             inner = container[name]
-            opened += [(container, name, inner), (LENGTHS, inner, len(inner))]
-            entries = [(inner, key, contents_of(entry)) for key, entry in _entries(inner)]
+            opened.append((container, name, inner))
+            if isinstance(inner, deque):
+                continue  # all that is in it is looked up
+            opened.append((LENGTHS, inner, len(inner)))
+            derived = isinstance(inner, dict) and type(inner) is not dict
+            holder = Entries(inner) if derived else inner
+            entries = [(holder, key, contents_of(entry)) for key, entry in _entries(inner)]
             stack += [entry for entry in entries if (id(inner), entry[1]) not in bound]
         return opened
 
@@ -350,7 +245,7 @@ def _before(container: Any, names: Iterable[Any] | None) -> Any:
         return container[ALL]
     if isinstance(container, tuple):
         return container
-    return {name: _bound_to(container, name) for name in (container if names is None else names)}
+    return {name: bound_to(container, name) for name in (container if names is None else names)}
 
 
 def _entries(container: Any) -> Iterable[tuple[Any, Any]]:
@@ -369,17 +264,3 @@ def _inside(bound: Any) -> Any:
     if issubclass(kind, (type, ModuleType, FunctionType)) or is_ours(kind) or not kind.__dictoffset__:
         return None
     return vars(bound) if len(vars(bound)) <= FAR else None
-
-
-def is_ours(kind: type) -> bool:
-    """Whether it is one of this package's classes, or derived from one: those say what they depend on."""
-    return any(base.__module__.partition(".")[0] == PACKAGE for base in kind.__mro__)
-
-
-def _bound_to(container: Any, name: Any) -> Any:
-    if isinstance(container, dict):
-        return container.get(name, MISSING)  # a defaultdict makes nothing
-    try:
-        return container[name]
-    except LookupError:
-        return MISSING

@@ -12,8 +12,10 @@ from collections.abc import Callable, Collection, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from tenfold.runtime.bindings import Bindings, Change, Has, Place, is_ours, keys_of
-from tenfold.runtime.guards import CONTAINERS, MANY, PLAIN, Guard, contents_of, hold
+from tenfold.base.hooks import CHANGES
+from tenfold.runtime.bindings import Bindings, Change, Place, keys_of
+from tenfold.runtime.containers import Has
+from tenfold.runtime.guards import Guard, contents_of, hold, is_ours, is_setting
 from tenfold.runtime.reach import Reach
 from tenfold.trace import tree
 from tenfold.trace.record import Recording
@@ -97,6 +99,10 @@ class Dependencies:
                 self._guard_name(container, name)
         for container, name in reach.absent():
             self.guard(Has(container), name)
+        for container, key in reach.unbound():
+            self.guard(container, key)
+        if apart:
+            self.guard(CHANGES, "count")
 
     def _guard_name(self, container: Any, name: Any) -> None:
         with contextlib.suppress(LookupError):
@@ -104,7 +110,7 @@ class Dependencies:
             if _guards_itself(value):
                 value._guard()
             if not issubclass(type(value), (self._tensor, ModuleType)):
-                self.guard(container, name, contents=_is_setting(value))
+                self.guard(container, name, contents=is_setting(value))
 
 
 def _stays_itself(argument: Any) -> bool:
@@ -117,7 +123,3 @@ def _stays_itself(argument: Any) -> bool:
 
 def _guards_itself(value: Any) -> bool:
     return is_ours(type(value)) and hasattr(type(value), "_guard")
-
-
-def _is_setting(value: Any) -> bool:
-    return type(value) in PLAIN or (type(value) in CONTAINERS and len(value) <= MANY)

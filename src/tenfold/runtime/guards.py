@@ -3,42 +3,129 @@ modules and options of optimizers. They are compared at every call."""
 
 from __future__ import annotations
 
+import functools
 import gc
 import operator
 import reprlib
 import sys
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
+from tenfold.ops.table import exact
 from tenfold.trace import tree
 
 Guard = tuple[Any, Any, Any]  # a container, a key, and what was there
-# What may be another object of the same value; of anything else it must be the same object. What is in lists
-# and dicts may change, and is compared each time.
-PLAIN = frozenset([bool, int, float, complex, str, tuple])
-CONTAINERS = frozenset([list, dict])
-MANY = 100  # entries of a list or dict that are not looked through at every call
+PACKAGE = __name__.partition(".")[0]
+# What may be another object of the same value; of anything else it must be the same object. What is in
+# containers may change, and is compared each time.
+SCALARS = frozenset([bool, int, float, complex, str])
+PLAIN = SCALARS | {tuple}
+# The containers whose entries are compared, and those of classes derived from them; the more special first.
+CONTAINERS = (OrderedDict, dict, list, deque, set, tuple)
+MANY = 100  # entries of a container that are not looked through at every call
+
+
+@functools.lru_cache(maxsize=1_000)
+def container_base(kind: Any) -> Any:
+    """The kind of container that a class is or is derived from, or NumPy's array; None of any other class,
+    and of this package's own."""
+    if kind is np.ndarray:
+        return kind
+    return next((base for base in CONTAINERS if issubclass(kind, base) and not is_ours(kind)), None)
+
+
+def _base_of(value: Any) -> Any:
+    kind: Any = type(value)
+    return container_base(kind)
+
+
+def is_ours(kind: type) -> bool:
+    """Whether it is one of this package's classes, or derived from one: those say what they depend on."""
+    return any(base.__module__.partition(".")[0] == PACKAGE for base in kind.__mro__)
 
 
 class Contents:
-    """What was in a list or a dict: plain values, and the very objects that are none."""
+    """What was in a container: plain values, and the very objects that are none."""
 
-    __slots__ = ("objects", "structure")
+    __slots__ = ("_around", "objects", "structure")
 
     def __init__(self, container: Any):
         self.objects: list[Any] = []
-        known = PLAIN | CONTAINERS
-        self.structure = tree.flatten(container, lambda leaf: type(leaf) not in known, self.objects)
+        self._around: set[int] = set()
+        self.structure = self._structure_of(container)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Contents) or self.structure != other.structure:
             return False
         return len(self.objects) == len(other.objects) and all(map(operator.is_, self.objects, other.objects))
 
+    def _structure_of(self, value: Any) -> Any:
+        kind: Any = type(value)  # of a proxy its own: what it stands for may be gone
+        if kind in SCALARS:
+            if kind is float:
+                value = exact(value)
+                return type(value), value
+            return tree.flatten(value, _never, []) if kind is complex else (kind, value)
+        base = container_base(kind)
+        if base is np.ndarray and value.size <= MANY and not value.dtype.hasobject:
+            return kind, value.dtype, value.shape, value.tobytes()
+        if base is None or base is np.ndarray or id(value) in self._around:
+            self.objects.append(value)
+            return tree.LEAF
+        self._around.add(id(value))
+        structure = self._structure_inside(value, kind, base)
+        self._around.discard(id(value))
+        return structure
+
+    def _structure_inside(self, value: Any, kind: type, base: Any) -> Any:
+        """What is in a container, read as its base does: a class may read otherwise, or make what is missing.
+        A set is compared in the order in which it gives its entries."""
+        if issubclass(base, dict):
+            if issubclass(kind, defaultdict):
+                self.objects.append(value.default_factory)
+            keys, branches = [], []
+            for key, branch in base.items(value):
+                keys.append(key if type(key) is str else tree.flatten(key, _never, []))
+                branches.append(self._structure_of(branch))
+            return kind, tuple(keys), tuple(branches)
+        first = len(self.objects)
+        parts = tuple([self._structure_of(branch) for branch in base.__iter__(value)])
+        if base is deque and any(map(_is_tensor, self.objects[first:])):
+            # Which tensors are in a deque is looked up at each call.
+            self.objects[first:] = [value, *(each for each in self.objects[first:] if not _is_tensor(each))]
+        return kind, None, parts
+
+
+def _never(leaf: Any) -> bool:
+    return False
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(type(value), "current") and is_ours(type(value))
+
 
 def contents_of(value: Any) -> Any:
-    """What is to be compared of a value: of a list or dict what is in it."""
-    return Contents(value) if type(value) in CONTAINERS else value
+    """What is to be compared of a value: of a container what is in it."""
+    return Contents(value) if _changes_inside(value) else value
+
+
+def is_setting(value: Any) -> bool:
+    """Whether it is compared by value: a plain value, or a container that is not large."""
+    base = _base_of(value)
+    if base is None or base in (tuple, np.ndarray):
+        return type(value) in SCALARS or base is not None
+    return bool(base.__len__(value) <= MANY)
+
+
+def _changes_inside(value: Any) -> bool:
+    """Whether what is in it may become something else, while it stays the same object."""
+    base = _base_of(value)
+    if base is tuple:
+        return any(map(_changes_inside, tuple.__iter__(value)))
+    return base is not None
 
 
 def hold(guards: Sequence[Guard]) -> bool:
@@ -56,7 +143,7 @@ def hold(guards: Sequence[Guard]) -> bool:
 def _is_as_it_was(current: Any, value: Any) -> bool:
     """Whether another object is no other value: 2.0 is another than 2, and -0.0 than 0.0."""
     if type(value) is Contents:
-        return type(current) in CONTAINERS and Contents(current) == value
+        return Contents(current) == value
     return type(value) in PLAIN and type(current) is type(value) and Contents(current) == Contents(value)
 
 

@@ -15,10 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType, NoneType
 from typing import Any, NamedTuple
 
-from tenfold.runtime.bindings import FAR, PACKAGE, Attributes, Cells, Slots, is_ours
+from tenfold.runtime.bindings import FAR
+from tenfold.runtime.containers import Absent, Attributes, Cells, Count, Has, Slots
+from tenfold.runtime.guards import PACKAGE, is_ours
 
 _DESCRIPTORS = (staticmethod, classmethod, property, functools.cached_property)
-_CONTAINERS = (tuple, list, dict, deque)
+_CONTAINERS = (tuple, list, dict, deque, set, frozenset)
+_SHADOWED = (FunctionType, staticmethod, classmethod)  # what an object's own attribute takes the place of
 _SLOT = MemberDescriptorType
 _MAKING = ("__init__", "__new__")  # methods that are called on classes, and not on objects
 _INSTALLED = ("site-packages", "dist-packages")  # folders of installed libraries
@@ -36,7 +39,9 @@ class Reach:
         self._names: dict[str, None] = {}
         self._called: dict[str, None] = {}
         self._set: set[str] = set()
+        self._asked: dict[str, None] = {}  # attributes that it does well without
         self._by_other_means = False  # whether it may look up any
+        self._asks_any = False  # whether it may ask for any, if they are there
         self._functions: dict[FunctionType, Names] = {}
         self._dressed: list[FunctionType] = []  # functions that may have attributes
         self._kinds: dict[type, None] = {}
@@ -91,6 +96,54 @@ class Reach:
             for name in inherited[type(holder)]:
                 if name not in vars(holder):
                     yield vars(holder), name
+
+    def unbound(self) -> Iterator[tuple[Any, Any]]:
+        """Where attributes are not there that the code asks for, or that would take the place of methods,
+        and which; of objects whose attributes it looks up by other means, how many there are."""
+        asked = frozenset(self._asked)
+        for module in self._modules:
+            if missing := asked.difference(vars(module)):
+                yield Absent(f"the module {module.__name__}", vars(module)), missing
+            yield from self._present(vars(module), vars(module))
+        for kind in self._kinds:
+            inherited = self._methods(kind.__mro__[1:])
+            if missing := asked.union(inherited).difference(vars(kind)):
+                yield Absent(f"the class {kind.__qualname__}", vars(kind)), missing
+            yield from self._present(Attributes(kind), vars(kind))
+        methods = {kind: self._methods(kind.__mro__) for kind in set(map(type, self.objects))}
+        for holder in self.objects:
+            yield from self._present(vars(holder), vars(holder))
+            if is_ours(type(holder)):
+                continue  # a module says by itself what it does not have
+            if missing := asked.union(methods[type(holder)]).difference(vars(holder)):
+                yield Absent(f"a {type(holder).__qualname__}", vars(holder)), missing
+            if self._by_other_means or self._asks_any:
+                yield Count(holder), "attributes"
+        for holder, slots in self._slotted:
+            for name in slots:
+                if (name in asked or self._asks_any) and not hasattr(holder, name):
+                    yield Has(Slots(holder)), name
+
+    def _present(self, container: Any, bound: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+        """The attributes that are there, and of which the code asks nothing else."""
+        for name in self._asked:
+            if name in bound and name not in self._names:
+                yield Has(container), name
+
+    def _methods(self, kinds: Iterable[type]) -> frozenset[str]:
+        """The methods of the user's own classes that the code may call."""
+        return frozenset(
+            name
+            for kind in kinds
+            if kind in self._kinds
+            for name, bound in vars(kind).items()
+            if isinstance(bound, _SHADOWED) and self._may_call(kind, name)
+        )
+
+    def _may_call(self, kind: type, name: str) -> bool:
+        if name in self._names or name in self._called:
+            return not name.startswith("__")
+        return name == "forward" and is_ours(kind)
 
     def _inherited(self, kinds: Iterable[type]) -> list[str]:
         """What is bound in classes of the user's own to something else than methods."""
@@ -212,6 +265,8 @@ class Reach:
         self._names.update(dict.fromkeys(names.attributes))
         self._called.update(dict.fromkeys(names.called))
         self._set.update(names.set)
+        self._asked.update(dict.fromkeys(names.asked))
+        self._asks_any |= "hasattr" in names.variables and not names.asked
         self._by_other_means |= not {"getattr", "vars", "__dict__"}.isdisjoint(
             names.variables + names.attributes
         )
@@ -244,6 +299,7 @@ class Names(NamedTuple):
     attributes: tuple[str, ...]  # that are read, set or deleted
     called: tuple[str, ...]  # attributes that are called where they are looked up
     set: tuple[str, ...]
+    asked: tuple[str, ...]  # attributes that need not be there
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -252,6 +308,13 @@ def _names_in(code: CodeType) -> Names:
     codes = [code]
     for block in codes:
         codes += [const for const in block.co_consts if isinstance(const, CodeType)]
+        if not {"hasattr", "getattr"}.isdisjoint(block.co_names):
+            strings = [const for const in block.co_consts if isinstance(const, str) and const.isidentifier()]
+            names["asked"].update(dict.fromkeys(strings))
+            if "getattr" in block.co_names:
+                names["attributes"].update(dict.fromkeys(strings))
+        if "AttributeError" in block.co_names:
+            names["asked"].update(dict.fromkeys(block.co_names))
         for instruction in dis.get_instructions(block):
             if instruction.opcode not in dis.hasname:
                 continue

@@ -91,22 +91,28 @@ def follow(worker: subprocess.Popen[str], findings: list[str], name: str) -> tup
     waiting = selectors.DefaultSelector()
     waiting.register(worker.stdout, selectors.EVENT_READ)
     at, began, used, loops = -1, time.monotonic(), 0.0, False
+    told = b""  # read here, since what a stream has read ahead, `select` does not see
     try:
         while True:
-            if not waiting.select(0.5):
+            if b"\n" not in told and not waiting.select(0.5):
                 if at >= 0 and processor_time(worker.pid) - used > SECONDS:
                     return at, "" if loops else f"computes for over {SECONDS:.0f} s"
                 if time.monotonic() - began > (patience := START if at < 0 else WAIT):
                     return at, f"hangs for over {patience:.0f} s"
                 continue
-            line = worker.stdout.readline()
-            if line == f"{LOOPING}\n":
+            if b"\n" not in told:
+                more = os.read(worker.stdout.fileno(), 1 << 16)
+                if not more:
+                    return at, f"died with {worker.wait()}"
+                told += more
+                continue
+            first, _, told = told.partition(b"\n")
+            line = first.decode(errors="replace")
+            if line == LOOPING:
                 began, used, loops = time.monotonic(), processor_time(worker.pid), True
                 continue
-            if line == "done\n":
+            if line == "done":
                 return at, None
-            if not line:
-                return at, f"died with {worker.wait()}"
             word, number, *rest = line.split(maxsplit=2)
             if word == "wrong":
                 findings.append(f"{name} seed {number}: {' '.join(rest).strip()}")

@@ -44,6 +44,12 @@ class Protocols(Described):
             describes = context.recorder.policy.describes
             told = f"{self._value.type}, recorded" if describes is None else describes(self.current())
             return f"Tensor({told})"
+        mesh = self._value.device.mesh
+        if mesh is not None and not mesh.own:  # as PyTorch prints what lies in several processes
+            local: Any = self.detach().to_local()
+            return (
+                f"DTensor(local_tensor={local}, device_mesh={self.device_mesh}, placements={self.placements})"
+            )
         suffixes = [] if self.device.type == "cpu" else [f"device='{self.device.resolved}'"]
         if self._leaf is not None:
             suffixes.append("requires_grad=True")

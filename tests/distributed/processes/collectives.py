@@ -141,6 +141,9 @@ named = dist.device_mesh.DeviceMesh("cpu", tn.tensor([2, 0]))  # devices by thei
 assert named.get_coordinate() == [1 - rank] and named.mesh.tolist() == [2, 0]
 parts = distribute_tensor(tn.arange(4.0), named, [Shard(0)])
 assert parts.to_local().tolist() == [2.0 - 2 * rank, 3.0 - 2 * rank] and parts.sum().item() == 6.0
+told = repr(parts.requires_grad_())
+assert told.startswith(f"DTensor(local_tensor={parts.detach().to_local()}, device_mesh=DeviceMesh(")
+assert told.endswith("placements=(Shard(dim=0),))")
 assert [each.ranks for each in mesh.get_all_groups()] == [[0, 1], [rank]]
 assert mesh["data"].get_group().ranks == mesh.get_group("data").ranks == [0, 1]
 whole = tn.arange(8.0).reshape(4, 2)

@@ -542,7 +542,8 @@ def test_examples_run(rock: Path, path: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_documented_program_runs(rock: Path) -> None:
+def test_the_documented_program_runs(rock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # it writes a file
     text = (ROOT / "docs" / "bindings.md").read_text(encoding="utf-8")
     programs = re.findall(r"```lua\n(.*?)```", text, re.DOTALL)
     assert len(programs) == 2  # the second goes on where the first ends

@@ -1,4 +1,4 @@
-"""The gradient of a single node: what must be saved for it, and what it gives on values that were packed away."""
+"""The gradient of a single node: what must be saved for it, and what it gives on values packed away."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_saved_result_is_used_instead_of_being_computed():
 def test_an_input_that_gradients_do_not_flow_to_has_none():
     x = leaf(2.0)
     node = node_of(x * tn.tensor([5.0]).eval())
-    assert pulled(node, [tn.ones(1)], [value for value in node.inputs], {}) == [[5.0], None]
+    assert pulled(node, [tn.ones(1)], list(node.inputs), {}) == [[5.0], None]
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,20 @@ def test_a_click_pins_and_brings_the_others_into_sight(browser, explained):
     assert browser.run(DRAWN) == []
 
 
+def test_the_peak_is_told_by_what_it_is_held_for(browser, explained):
+    explanation, path = explained(programs.train_adam)
+    browser.open(path)
+    holders = browser.run("page.program.holders.map(({ node, bytes }) => [node, bytes])")
+    assert len({node for node, _ in holders if node >= 0}) == sum(node >= 0 for node, _ in holders)
+    held = sum(bytes for _, bytes in holders)
+    assert held + explanation.memory.arguments == max(explanation.memory.live)
+    node = holders[0][0]
+    assert browser.find("#memory .holders button").text.startswith(f"t{node} ")
+    browser.hover("#memory .holders button")
+    line = explanation.stage("trace").links.index((node,))
+    assert browser.run(LIT) == explanation.lit("trace", line)
+
+
 def test_search_finds_text_in_all_stages(browser, explained):
     explanation, path = explained(programs.convolve)
     browser.open(path)

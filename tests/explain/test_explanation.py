@@ -182,6 +182,13 @@ def test_memory_counts_what_is_alive():
     assert explanation.held >= 80_000
 
 
+def test_every_buffer_that_makes_the_peak_is_told():
+    explanation = tn.explain(lambda x: [x @ (x + i) for i in range(70)], tn.ones(100, 100))
+    memory = explanation.memory
+    assert len(memory.holders) >= 70
+    assert memory.arguments + sum(size for _, size in memory.holders) == max(memory.live)
+
+
 def test_measured_times_add_up_to_the_run():
     def work(x):
         for _ in range(20):

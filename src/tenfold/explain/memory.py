@@ -8,8 +8,6 @@ from tenfold.explain.hlo import Hlo
 from tenfold.profiler.hlo import Program
 from tenfold.profiler.memory import liveness
 
-SHOWN = 50  # of those that make the peak
-
 
 @dataclass(frozen=True)
 class Memory:
@@ -37,5 +35,5 @@ def memory_over(hlo: Hlo, text: str) -> Memory | None:
         tuple(lines[name] for name in found.timeline),
         tuple(found.timeline.values()),
         sum(sizes[name] for name in given),
-        tuple(holders[:SHOWN]),
+        tuple(holders),
     )

@@ -33,10 +33,17 @@ class Program {
     }
     if (this.memory) this.placeOf = new Map(this.memory.lines.map((line, place) => [line, place]));
     // A buffer belongs to the op that computes it, the last that its instruction came from.
+    const holders = new Map();
     for (const [line, bytes] of this.memory?.holders ?? []) {
       const op = this.ops[Math.max(...this.stage("hlo").links[line], -1)];
       if (op) op.peak = (op.peak ?? 0) + bytes;
+      const node = Math.max(...op?.nodes ?? [], -1), key = node < 0 ? `line ${line}` : node;
+      if (!holders.has(key)) holders.set(key, { node, line, bytes: 0, buffers: 0 });
+      const holder = holders.get(key);
+      holder.bytes += bytes;
+      holder.buffers += 1;
     }
+    this.holders = [...holders.values()].sort((a, b) => b.bytes - a.bytes);  // of the peak, by Trace node
   }
 
   stage(key) {

@@ -1,7 +1,7 @@
 // The Trace or FlatIR as a graph in layers: groups by module path open and close, the rest is drag and wheel.
 
 const SHOWN = 60;  // boxes that are drawn before groups start out closed
-const FRAME = { side: 22, top: 15, bottom: 7 };  // around an open group; edges that pass its boxes run inside
+const FRAME = { side: 22, top: 18, bottom: 7 };  // around an open group; edges that pass its boxes run inside
 
 class GraphView {
   constructor(root, program, { onPoint, onLeave, onPin }) {
@@ -170,8 +170,11 @@ class GraphView {
       return edge.path;
     });
     this.edges = edges;
-    const frames = this.frames().map((frame) => this.frame(frame));
-    this.layer.replaceChildren(...frames, ...paths, ...boxes.map((box) => this.box(box)));
+    this.framed = this.frames();
+    const frames = this.framed.map(({ path, left, right, top, bottom }) =>
+      svg("rect", { class: "frame", x: left, y: top, width: right - left, height: bottom - top, "data-path": path }));
+    const titles = this.framed.map((frame) => this.frameTitle(frame));  // over the edges
+    this.layer.replaceChildren(...frames, ...paths, ...titles, ...boxes.map((box) => this.box(box)));
     this.words.textContent = `${count(boxes.length)} box${boxes.length === 1 ? "" : "es"} for ${count(this.items.length)} ${this.which === "flat" ? "ops" : "nodes"}`;
     this.found = [];
     this.view ??= { x: 0, y: 0, k: 1 };
@@ -203,17 +206,17 @@ class GraphView {
     return made.reverse();
   }
 
-  frame({ path, left, right, top, bottom }) {
-    const made = svg("g", { class: "frame" });
-    const label = svg("text", { x: left + 8, y: top + 11, tabindex: "0", role: "button", "aria-label": `Close the group ${path}` });
+  frameTitle({ path, left, top }) {
+    const label = svg("text", {
+      class: "frame-title", x: left + 8, y: top + 13, tabindex: "0", role: "button", "aria-label": `Close the group ${path}`,
+    });
     label.textContent = `▾ ${path.split(".").slice(-2).join(".")}`;
     const close = () => { if (!this.dragged) { this.open.delete(path); this.draw(); } };
     label.addEventListener("click", close);
     label.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); close(); }
     });
-    made.append(svg("rect", { x: left, y: top, width: right - left, height: bottom - top }), label);
-    return made;
+    return label;
   }
 
   // What each box costs, as a share of the dearest.
@@ -305,14 +308,15 @@ class GraphView {
   fit(all = false) {
     const size = this.svg.getBoundingClientRect();
     if (!this.boxes?.length || !size.width) return;
-    const left = Math.min(...this.boxes.map((box) => box.x - box.width / 2));
-    const right = Math.max(...this.boxes.map((box) => box.x + box.width / 2));
-    const bottom = Math.max(...this.boxes.map((box) => box.y + BOX.height));
-    const whole = Math.min(size.width / (right - left + 40), size.height / (bottom + 40));
+    const parts = [...this.boxes.map(reach), ...this.framed];
+    const left = Math.min(...parts.map((part) => part.left)), right = Math.max(...parts.map((part) => part.right));
+    const top = Math.min(...parts.map((part) => part.top)), bottom = Math.max(...parts.map((part) => part.bottom));
+    const whole = Math.min(size.width / (right - left + 40), size.height / (bottom - top + 40));
     // Text that is too small to read is no use: a tall graph starts at its top.
     const readable = Math.min(0.9, size.width / (right - left + 40)) || 0.1;
     const k = Math.min(1.2, all ? whole : Math.max(whole, readable));
-    this.view = { k, x: size.width / 2 - ((left + right) / 2) * k, y: k > whole ? 16 : (size.height - bottom * k) / 2 };
+    this.view = { k, x: size.width / 2 - ((left + right) / 2) * k };
+    this.view.y = k > whole ? 16 - top * k : (size.height - (top + bottom) * k) / 2;
     this.place();
   }
 

@@ -75,7 +75,7 @@ class Page {
       ["FlatIR ops", count(ops.length)],
       ["arithmetic", flopsText(total(ops.map((op) => op.flops)))],
       ["one run", times ? timeText(times.run) : ""],
-      ["of it outside ops", times ? timeText(Math.max(0, times.run - total(times.ops))) : ""],
+      ["outside ops", times ? timeText(Math.max(0, times.run - total(times.ops))) : ""],
       ["peak memory", memory ? bytesText(Math.max(...memory.live)) : "–"],
       ["device", device],
       ...this.program.facts,
@@ -137,7 +137,7 @@ class Page {
     const foot = at("detail");
     if (!selection) {
       const note = from !== undefined ? this.program.stage(from).extra?.[line] : "";
-      foot.textContent = note || (matchMedia("(hover: none)").matches
+      foot.textContent = note || (matchMedia("(pointer: coarse)").matches
         ? "Tap a line, then choose another pane to see what came from it there."
         : "Point at a line to see what came from it in every pane; click to pin it. Press ? for the keys.");
       return;

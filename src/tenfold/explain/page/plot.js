@@ -9,7 +9,7 @@ function svg(name, attributes = {}) {
 }
 
 const BAND = 26;  // of a hundred, for arguments that would take up more than half of the plot
-const NAMED = 4;  // of the buffers that make the peak
+const NAMED = 4;  // of the ops whose results make the peak
 
 class MemoryPlot {
   constructor(root, program, reactions) {
@@ -46,14 +46,18 @@ class MemoryPlot {
     this.words.textContent = this.summary();
     this.named = document.createElement("span");
     this.named.className = "holders";
-    for (const [line, bytes] of this.program.memory.holders.slice(0, NAMED)) {
+    for (const holder of this.program.holders.slice(0, NAMED)) {
       const button = document.createElement("button");
       button.type = "button";
-      button.textContent = `${this.name(line)} ${bytesText(bytes)}`;
-      button.title = this.program.stage("hlo").lines[line].trim().slice(0, 200);
-      button.addEventListener("pointerenter", () => reactions.onPoint("hlo", line));
+      button.textContent = `${this.name(holder)} ${bytesText(holder.bytes)}`;
+      button.title = `${count(holder.buffers)} buffer${holder.buffers === 1 ? "" : "s"}, the largest: `
+        + this.program.stage("hlo").lines[holder.line].trim().slice(0, 200);
+      const [key, line] = holder.node < 0
+        ? ["hlo", holder.line]
+        : ["trace", this.program.stage("trace").of.get(holder.node)[0]];
+      button.addEventListener("pointerenter", () => reactions.onPoint(key, line));
       button.addEventListener("pointerleave", reactions.onLeave);
-      button.addEventListener("click", () => reactions.onPin("hlo", line));
+      button.addEventListener("click", () => reactions.onPin(key, line));
       this.named.append(button);
     }
     head.append(title, this.words, this.named);
@@ -72,11 +76,10 @@ class MemoryPlot {
     this.svg.addEventListener("click", (event) => onPin("hlo", lineAt(event)));
   }
 
-  // What made a buffer: the last Trace node that its instruction came from, or the instruction itself.
-  name(line) {
-    const { nodes } = this.program.behind("hlo", line);
-    const node = this.program.nodes[Math.max(...nodes, -1)];
-    return node ? `${node.name} ${node.op}` : this.program.stage("hlo").lines[line].trim().replace(/^ROOT /, "").split(" = ")[0];
+  // The Trace node whose results are held, or the instruction that came from none.
+  name({ node, line }) {
+    if (node >= 0) return `${this.program.nodes[node].name} ${this.program.nodes[node].op}`;
+    return this.program.stage("hlo").lines[line].trim().replace(/^ROOT /, "").split(" = ")[0];
   }
 
   // Where a number of bytes lies, from the top. Arguments, which never change, do not squeeze the rest.
@@ -96,7 +99,7 @@ class MemoryPlot {
   }
 
   summary() {
-    return this.program.memory.holders.length ? `${this.facts()}; the largest others:` : `${this.facts()}.`;
+    return this.program.holders.length ? `${this.facts()}. Most is held for:` : `${this.facts()}.`;
   }
 
   facts() {
@@ -122,7 +125,7 @@ class MemoryPlot {
     this.cursor.setAttribute("x2", at);
     this.words.textContent = place === undefined
       ? this.summary()
-      : `${bytesText(this.program.memory.live[place])} alive while instruction ${count(place + 1)} of ${count(this.count)} runs; at the peak:`;
+      : `${bytesText(this.program.memory.live[place])} alive while instruction ${count(place + 1)} of ${count(this.count)} runs. At the peak, most is held for:`;
   }
 }
 

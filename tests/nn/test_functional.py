@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
+import types
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 import torch
 
 import tenfold as tn
+from tenfold.tensor.documentation import Docstring
+from tests.nn.test_layer_use import example, run_example
 from tests.ops.golden import close, to_numpy, usual_tolerance
 
 F = tn.nn.functional
@@ -481,3 +484,21 @@ def test_scaled_products_are_pytorchs():
         )
 
     np.testing.assert_allclose(run(tn).numpy(), run(torch).numpy(), rtol=1e-5, atol=1e-5)
+
+
+DOCUMENTED = {
+    name: each
+    for name, each in vars(F).items()
+    if isinstance(each, types.FunctionType)
+    and not name.startswith("_")
+    and name not in ("located", "unknown_name", "warn")  # which the module imports
+    and not isinstance(each.__doc__, Docstring)  # the table's are held to theirs in tests/tensor
+}
+
+
+@pytest.mark.filterwarnings("ignore:upsample:UserWarning", "ignore:affine_grid:UserWarning")
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_every_function_has_an_example_that_runs(name):
+    code = example(DOCUMENTED[name])
+    assert re.search(rf"\bF\.{name.replace('1d', '2d').replace('3d', '2d')}\b|\bF\.{name}\b", code)
+    run_example(code, {"F": F, "tn": tn})

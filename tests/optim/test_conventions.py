@@ -7,7 +7,9 @@ import torch
 from torch.optim import optimizer as theirs
 
 import tenfold as tn
+from tenfold.optim import lr_scheduler, swa_utils
 from tenfold.optim import optimizer as ours
+from tests.nn.test_layer_use import example, run_example
 
 
 def grouped(xp, optimizer, with_indices):
@@ -72,3 +74,19 @@ def test_steps_are_counted_in_the_dtype_of_pytorchs():
         assert ours._get_scalar_dtype(is_fused=True) is tn.float32
     finally:
         tn.set_default_dtype(tn.float32)
+
+
+EXAMPLES = {
+    each.__name__: example(each)
+    for module in (tn.optim, lr_scheduler, swa_utils)
+    for name in dir(module)
+    if isinstance(each := getattr(module, name), type)
+    and issubclass(each, (ours.Optimizer, lr_scheduler.LRScheduler))
+    and each not in (ours.Optimizer, lr_scheduler.LRScheduler)
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_optimizer_and_schedule_has_an_example_that_runs(name):
+    assert "optimizer" in EXAMPLES[name]
+    run_example(EXAMPLES[name], {"tn": tn})

@@ -56,31 +56,56 @@ class _Along(Module):
 
 
 class Sigmoid(_Plain):
-    """1 / (1 + exp(-x))"""
+    """1 / (1 + exp(-x))
+
+    Input and output (*).
+
+        nn.Sigmoid()(tn.tensor([-1.0, 0.0, 1.0]))  # [0.2689, 0.5, 0.7311]
+    """
 
     _function = "sigmoid"
 
 
 class Tanh(_Plain):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent, (exp(x) - exp(-x)) / (exp(x) + exp(-x))
+
+    Input and output (*).
+
+        nn.Tanh()(tn.tensor([-1.0, 0.0, 1.0]))  # [-0.7616, 0.0, 0.7616]
+    """
 
     _function = "tanh"
 
 
 class LogSigmoid(_Plain):
-    """log(1 / (1 + exp(-x)))"""
+    """log(1 / (1 + exp(-x)))
+
+    Input and output (*).
+
+        nn.LogSigmoid()(tn.tensor([0.0, 1.0]))  # [-0.6931, -0.3133]
+    """
 
     _function = "logsigmoid"
 
 
 class Softsign(_Plain):
-    """x / (1 + |x|)"""
+    """x / (1 + |x|)
+
+    Input and output (*).
+
+        nn.Softsign()(tn.tensor([-1.0, 0.0, 1.0]))  # [-0.5, 0.0, 0.5]
+    """
 
     _function = "softsign"
 
 
 class Tanhshrink(_Plain):
-    """x - tanh(x)"""
+    """x - tanh(x)
+
+    Input and output (*).
+
+        nn.Tanhshrink()(tn.tensor([-1.0, 0.0, 1.0]))  # [-0.2384, 0.0, 0.2384]
+    """
 
     _function = "tanhshrink"
 
@@ -95,32 +120,57 @@ class ReLU(_Inplace):
 
 
 class SELU(_Inplace):
-    """scale·(max(0, x) + min(0, α·(exp(x) - 1))), with constants that keep mean 0 and variance 1"""
+    """scale·(max(0, x) + min(0, α·(exp(x) - 1))), with constants that keep mean 0 and variance 1
+
+    Input and output (*).
+
+        nn.SELU()(tn.tensor([-1.0, 0.0, 1.0]))  # [-1.1113, 0.0, 1.0507]
+    """
 
     _function = "selu"
 
 
 class SiLU(_Inplace):
-    """x·sigmoid(x)"""
+    """x·sigmoid(x)
+
+    Input and output (*).
+
+        nn.SiLU()(tn.tensor([-1.0, 0.0, 1.0]))  # [-0.2689, 0.0, 0.7311]
+    """
 
     _function = "silu"
 
 
 class Mish(_Inplace):
-    """x·tanh(softplus(x))"""
+    """x·tanh(softplus(x))
+
+    Input and output (*).
+
+        nn.Mish()(tn.tensor([-1.0, 0.0, 1.0]))  # [-0.3034, 0.0, 0.8651]
+    """
 
     _function = "mish"
 
 
 class Hardswish(_Inplace):
-    """x·relu6(x + 3) / 6"""
+    """x·relu6(x + 3) / 6
+
+    Input and output (*).
+
+        nn.Hardswish()(tn.tensor([-4.0, 0.0, 4.0]))  # [0.0, 0.0, 4.0]
+    """
 
     _function = "hardswish"
     extra_repr = Module.extra_repr
 
 
 class Hardsigmoid(_Inplace):
-    """relu6(x + 3) / 6"""
+    """relu6(x + 3) / 6
+
+    Input and output (*).
+
+        nn.Hardsigmoid()(tn.tensor([-4.0, 0.0, 4.0]))  # [0.0, 0.5, 1.0]
+    """
 
     _function = "hardsigmoid"
     extra_repr = Module.extra_repr
@@ -136,19 +186,34 @@ class Softmax(_Along):
 
 
 class Softmin(_Along):
-    """exp(-x) / sum(exp(-x)) along `dim`"""
+    """exp(-x) / sum(exp(-x)) along `dim`
+
+    Input and output (*).
+
+        nn.Softmin(dim=-1)(tn.zeros(1, 2))  # [[0.5, 0.5]]
+    """
 
     _function = "softmin"
 
 
 class LogSoftmax(_Along):
-    """x - log(sum(exp(x))) along `dim`"""
+    """x - log(sum(exp(x))) along `dim`
+
+    Input and output (*).
+
+        nn.LogSoftmax(dim=-1)(tn.zeros(1, 2))  # [[-0.6931, -0.6931]]
+    """
 
     _function = "log_softmax"
 
 
 class Softmax2d(Module):
-    """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
+    """Softmax over the channels of images
+
+    Input and output (N, C, H, W) or (C, H, W).
+
+        nn.Softmax2d()(tn.zeros(1, 2, 1, 1))  # [[[[0.5]], [[0.5]]]]
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim not in (3, 4):
@@ -157,7 +222,12 @@ class Softmax2d(Module):
 
 
 class Hardtanh(Module):
-    """min(max(x, min_val), max_val)"""
+    """min(max(x, min_val), max_val)
+
+    Input and output (*).
+
+        nn.Hardtanh()(tn.tensor([-3.0, 0.5, 3.0]))  # [-1.0, 0.5, 1.0]
+    """
 
     def __init__(
         self,
@@ -187,7 +257,12 @@ class Hardtanh(Module):
 
 
 class ReLU6(Hardtanh):
-    """min(max(0, x), 6)"""
+    """min(max(0, x), 6)
+
+    Input and output (*).
+
+        nn.ReLU6()(tn.tensor([-1.0, 3.0, 8.0]))  # [0.0, 3.0, 6.0]
+    """
 
     def __init__(self, inplace: bool = False):
         super().__init__(0.0, 6.0, inplace)
@@ -214,19 +289,34 @@ class _Exponential(Module):
 
 
 class ELU(_Exponential):
-    """x where it is positive, else α·(exp(x) - 1)"""
+    """x where it is positive, and α·(exp(x) - 1) elsewhere
+
+    Input and output (*).
+
+        nn.ELU()(tn.tensor([-1.0, 0.0, 2.0]))  # [-0.6321, 0.0, 2.0]
+    """
 
     _function = "elu"
 
 
 class CELU(_Exponential):
-    """max(0, x) + min(0, α·(exp(x / α) - 1))"""
+    """max(0, x) + min(0, α·(exp(x / α) - 1))
+
+    Input and output (*).
+
+        nn.CELU()(tn.tensor([-1.0, 0.0, 2.0]))  # [-0.6321, 0.0, 2.0]
+    """
 
     _function = "celu"
 
 
 class LeakyReLU(Module):
-    """x, scaled by negative_slope where it is negative"""
+    """x where it is positive, and negative_slope·x elsewhere
+
+    Input and output (*).
+
+        nn.LeakyReLU(0.1)(tn.tensor([-1.0, 2.0]))  # [-0.1, 2.0]
+    """
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False):
         super().__init__()
@@ -241,7 +331,12 @@ class LeakyReLU(Module):
 
 
 class RReLU(Module):
-    """LeakyReLU whose slopes are drawn between the bounds in training, and are their mean otherwise"""
+    """LeakyReLU with slopes drawn between the bounds in training, and their mean in evaluation
+
+    Input and output (*).
+
+        nn.RReLU().eval()(tn.tensor([-1.0, 2.0]))  # [-0.2292, 2.0]
+    """
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False):
         super().__init__()
@@ -257,7 +352,12 @@ class RReLU(Module):
 
 
 class PReLU(Module):
-    """x, scaled by a trained slope where it is negative: one slope, or one for each channel (dimension 1)"""
+    """x where it is positive, and a·x elsewhere; the slope `a` is learned, for all or for each channel
+
+    Input and output (N, num_parameters, *), or (*) with one slope.
+
+        nn.PReLU()(tn.tensor([-4.0, 2.0]))  # [-1.0, 2.0]
+    """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None):
         super().__init__()
@@ -276,7 +376,12 @@ class PReLU(Module):
 
 
 class GELU(Module):
-    """x·Φ(x), Φ being the distribution function of the normal; approximate="tanh" is near it and cheaper"""
+    """x·Φ(x), where Φ is the normal distribution function; approximate="tanh" is close to it and cheaper
+
+    Input and output (*).
+
+        nn.GELU()(tn.tensor([-1.0, 0.0, 1.0]))  # [-0.1587, 0.0, 0.8413]
+    """
 
     def __init__(self, approximate: str = "none"):
         super().__init__()
@@ -290,7 +395,12 @@ class GELU(Module):
 
 
 class GLU(Module):
-    """a·sigmoid(b), where a and b are the halves of the input along `dim`"""
+    """a·sigmoid(b), where a and b are the halves of the input along `dim`
+
+    Input (*, 2n, *), output (*, n, *).
+
+        nn.GLU()(tn.tensor([2.0, 4.0, 0.0, 0.0]))  # [1.0, 2.0]
+    """
 
     def __init__(self, dim: int = -1):
         super().__init__()
@@ -304,7 +414,12 @@ class GLU(Module):
 
 
 class Hardshrink(Module):
-    """x, but 0 within ±lambd"""
+    """x outside of ±lambd, and 0 within
+
+    Input and output (*).
+
+        nn.Hardshrink()(tn.tensor([-1.0, 0.25, 1.0]))  # [-1.0, 0.0, 1.0]
+    """
 
     def __init__(self, lambd: float = 0.5):
         super().__init__()
@@ -318,7 +433,12 @@ class Hardshrink(Module):
 
 
 class Softshrink(Module):
-    """x moved towards 0 by lambd, and 0 within ±lambd"""
+    """x moved towards 0 by lambd, and 0 within ±lambd
+
+    Input and output (*).
+
+        nn.Softshrink()(tn.tensor([-1.0, 0.25, 1.0]))  # [-0.5, 0.0, 0.5]
+    """
 
     def __init__(self, lambd: float = 0.5):
         super().__init__()
@@ -332,7 +452,12 @@ class Softshrink(Module):
 
 
 class Softplus(Module):
-    """log(1 + exp(β·x)) / β, and x itself where β·x is above the threshold"""
+    """log(1 + exp(β·x)) / β, and x itself where β·x exceeds the threshold
+
+    Input and output (*).
+
+        nn.Softplus()(tn.tensor([-1.0, 0.0, 1.0]))  # [0.3133, 0.6931, 1.3133]
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0):
         super().__init__()
@@ -347,7 +472,12 @@ class Softplus(Module):
 
 
 class Threshold(Module):
-    """x where it is above the threshold, else `value`"""
+    """x where it exceeds the threshold, and `value` elsewhere
+
+    Input and output (*).
+
+        nn.Threshold(0.5, 9.0)(tn.tensor([0.0, 1.0]))  # [9.0, 1.0]
+    """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False):
         super().__init__()

@@ -26,6 +26,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     Classes are numbered by decreasing frequency; cutoffs say where clusters begin. Cluster i projects the
     input to in_features / div_value^(i+1) features. Input (N, in_features), target (N).
+
+        layer = nn.AdaptiveLogSoftmaxWithLoss(8, 20, cutoffs=[5, 10])
+        layer.log_prob(tn.ones(3, 8)).shape  # [3, 20]
     """
 
     @in_layer

@@ -188,6 +188,8 @@ class Conv3d(_Forward):
 
     Input (N, in_channels, D, H, W) or (in_channels, D, H, W), output (N, out_channels, Dout, Hout, Wout),
     each extent floor((n + 2·padding - dilation·(kernel_size - 1) - 1) / stride + 1).
+
+        nn.Conv3d(3, 4, 3, padding=1)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 4, 8, 8, 8]
     """
 
     _rank = 3
@@ -257,6 +259,8 @@ class ConvTranspose1d(_ConvTransposeNd):
 
     Input (N, in_channels, L) or (in_channels, L), output (N, out_channels, Lout) with
     Lout = (L - 1)·stride - 2·padding + dilation·(kernel_size - 1) + output_padding + 1.
+
+        nn.ConvTranspose1d(3, 4, 2, stride=2)(tn.ones(2, 3, 8)).shape  # [2, 4, 16]
     """
 
     _rank = 1
@@ -280,6 +284,8 @@ class ConvTranspose3d(_ConvTransposeNd):
 
     Input (N, in_channels, D, H, W) or (in_channels, D, H, W), output (N, out_channels, Dout, Hout, Wout),
     each extent (n - 1)·stride - 2·padding + dilation·(kernel_size - 1) + output_padding + 1.
+
+        nn.ConvTranspose3d(3, 4, 2, stride=2)(tn.ones(2, 3, 4, 4, 4)).shape  # [2, 4, 8, 8, 8]
     """
 
     _rank = 3

@@ -8,7 +8,12 @@ from tenfold.tensor import Tensor
 
 
 class CosineSimilarity(Module):
-    """x1·x2 / (max(‖x1‖, eps)·max(‖x2‖, eps)) along `dim`"""
+    """x1·x2 / (max(‖x1‖, eps)·max(‖x2‖, eps)) along `dim`
+
+    Inputs broadcast to each other; the output lacks `dim`.
+
+        nn.CosineSimilarity()(tn.ones(2, 3), tn.ones(2, 3)).shape  # [2]
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8):
         super().__init__()
@@ -20,7 +25,12 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """‖x1 - x2 + eps‖, by the p-norm of the last dimension"""
+    """‖x1 - x2 + eps‖, the p-norm along the last dimension
+
+    Inputs (N, D) or (D), output (N) or (); keepdim keeps the last dimension as 1.
+
+        nn.PairwiseDistance()(tn.ones(2, 3), tn.zeros(2, 3)).shape  # [2]
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
         super().__init__()

@@ -37,25 +37,45 @@ class Dropout(_DropoutNd):
 
 
 class Dropout1d(_DropoutNd):
-    """In training, each channel of (N, C, L) or (C, L) is zero with probability p."""
+    """In training, zeroes each channel with probability p and divides the others by 1 - p
+
+    Input and output (N, C, L) or (C, L).
+
+        nn.Dropout1d(0.5)(tn.ones(2, 3, 8)).shape  # [2, 3, 8]
+    """
 
     _function = "dropout1d"
 
 
 class Dropout2d(_DropoutNd):
-    """In training, each channel of (N, C, H, W) is zero with probability p."""
+    """In training, zeroes each channel with probability p and divides the others by 1 - p
+
+    Input and output (N, C, H, W).
+
+        nn.Dropout2d(0.5)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 8, 8]
+    """
 
     _function = "dropout2d"
 
 
 class Dropout3d(_DropoutNd):
-    """In training, each channel of (N, C, D, H, W) or (C, D, H, W) is zero with probability p."""
+    """In training, zeroes each channel with probability p and divides the others by 1 - p
+
+    Input and output (N, C, D, H, W) or (C, D, H, W).
+
+        nn.Dropout3d(0.5)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 8, 8, 8]
+    """
 
     _function = "dropout3d"
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout for SELU: to its negative saturation, keeping mean and variance."""
+    """Dropout for SELU: sets elements to its negative saturation and keeps mean and variance
+
+    Input and output (*).
+
+        nn.AlphaDropout(0.5)(tn.ones(2, 3)).shape  # [2, 3]
+    """
 
     _function = "alpha_dropout"
 
@@ -64,7 +84,12 @@ class AlphaDropout(_DropoutNd):
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """AlphaDropout of whole channels."""
+    """AlphaDropout of whole channels
+
+    Input and output (N, C, *).
+
+        nn.FeatureAlphaDropout(0.5)(tn.ones(2, 3, 8)).shape  # [2, 3, 8]
+    """
 
     _function = "feature_alpha_dropout"
 

@@ -82,90 +82,141 @@ def _put(result: Tensor, input: Tensor, inplace: bool) -> Tensor:
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(input, 0)"""
+    """max(input, 0)
+
+    F.relu(tn.tensor([-1.0, 2.0]))  # [0.0, 2.0]
+    """
     return _put(aten("relu")(input), input, inplace)
 
 
 def relu_(input: Tensor) -> Tensor:
-    """`relu`, written into the input."""
+    """Writes `relu` of the input into the input
+
+    F.relu_(tn.tensor([-1.0, 2.0]))  # [0.0, 2.0]
+    """
     return relu(input, inplace=True)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(input, 0), 6)"""
+    """min(max(input, 0), 6)
+
+    F.relu6(tn.tensor([-1.0, 3.0, 8.0]))  # [0.0, 3.0, 6.0]
+    """
     return _put(aten("relu6")(input), input, inplace)
 
 
 @located
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """min(max(input, min_val), max_val)"""
+    """min(max(input, min_val), max_val)
+
+    F.hardtanh(tn.tensor([-3.0, 0.5, 3.0]))  # [-1.0, 0.5, 1.0]
+    """
     if min_val > max_val:
         raise ArgumentError(f"min_val {min_val} is greater than max_val {max_val}")
     return _put(aten("hardtanh")(input, min_val, max_val), input, inplace)
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """`hardtanh`, written into the input."""
+    """Writes `hardtanh` of the input into the input
+
+    F.hardtanh_(tn.tensor([-1.0, 2.0]))  # [-1.0, 1.0]
+    """
     return _put(aten("hardtanh")(input, min_val, max_val), input, True)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """input where positive, else alpha * (exp(input) - 1)"""
+    """input where it is positive, and alpha * (exp(input) - 1) elsewhere
+
+    F.elu(tn.tensor([-1.0, 0.0, 2.0]))  # [-0.6321, 0.0, 2.0]
+    """
     return _put(aten("elu")(input, alpha), input, inplace)
 
 
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`elu`, written into the input."""
+    """Writes `elu` of the input into the input
+
+    F.elu_(tn.tensor([-1.0, 2.0]))  # [-0.6321, 2.0]
+    """
     return elu(input, alpha, inplace=True)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """elu with the constants that keep mean 0 and variance 1"""
+    """`elu` scaled, with the constants that keep mean 0 and variance 1
+
+    F.selu(tn.tensor([-1.0, 0.0, 1.0]))  # [-1.1113, 0.0, 1.0507]
+    """
     return _put(aten("selu")(input), input, inplace)
 
 
 def selu_(input: Tensor) -> Tensor:
-    """`selu`, written into the input."""
+    """Writes `selu` of the input into the input
+
+    F.selu_(tn.tensor([-1.0, 2.0]))  # [-1.1113, 2.1014]
+    """
     return selu(input, inplace=True)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """max(input, 0) + min(0, alpha * (exp(input / alpha) - 1))"""
+    """max(input, 0) + min(0, alpha * (exp(input / alpha) - 1))
+
+    F.celu(tn.tensor([-1.0, 0.0, 2.0]))  # [-0.6321, 0.0, 2.0]
+    """
     return _put(aten("celu")(input, alpha), input, inplace)
 
 
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`celu`, written into the input."""
+    """Writes `celu` of the input into the input
+
+    F.celu_(tn.tensor([-1.0, 2.0]))  # [-0.6321, 2.0]
+    """
     return celu(input, alpha, inplace=True)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """input * sigmoid(input)"""
+    """input * sigmoid(input)
+
+    F.silu(tn.tensor([-1.0, 0.0, 1.0]))  # [-0.2689, 0.0, 0.7311]
+    """
     return _put(aten("silu")(input), input, inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """input * tanh(softplus(input))"""
+    """input * tanh(softplus(input))
+
+    F.mish(tn.tensor([-1.0, 0.0, 1.0]))  # [-0.3034, 0.0, 0.8651]
+    """
     return _put(aten("mish")(input), input, inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """input * relu6(input + 3) / 6"""
+    """input * relu6(input + 3) / 6
+
+    F.hardswish(tn.tensor([-4.0, 0.0, 4.0]))  # [0.0, 0.0, 4.0]
+    """
     return _put(aten("hardswish")(input), input, inplace)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """relu6(input + 3) / 6"""
+    """relu6(input + 3) / 6
+
+    F.hardsigmoid(tn.tensor([-4.0, 0.0, 4.0]))  # [0.0, 0.5, 1.0]
+    """
     return _put(aten("hardsigmoid")(input), input, inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """input, scaled by the slope where negative"""
+    """input where it is positive, and negative_slope * input elsewhere
+
+    F.leaky_relu(tn.tensor([-1.0, 2.0]), 0.1)  # [-0.1, 2.0]
+    """
     return _put(aten("leaky_relu")(input, negative_slope), input, inplace)
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """`leaky_relu`, written into the input."""
+    """Writes `leaky_relu` of the input into the input
+
+    F.leaky_relu_(tn.tensor([-1.0, 2.0]), 0.1)  # [-0.1, 2.0]
+    """
     return leaky_relu(input, negative_slope, inplace=True)
 
 
@@ -176,42 +227,66 @@ def rrelu(
     training: bool = False,
     inplace: bool = False,
 ) -> Tensor:
-    """leaky_relu whose slope is drawn between the bounds while training, and is their mean otherwise"""
+    """leaky_relu with a slope drawn between the bounds in training, and their mean otherwise
+
+    F.rrelu(tn.tensor([-1.0, 2.0]))  # [-0.2292, 2.0]
+    """
     return _put(aten("rrelu")(input, lower, upper, training), input, inplace)
 
 
 def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
-    """`rrelu`, written into the input."""
+    """Writes `rrelu` of the input into the input
+
+    F.rrelu_(tn.tensor([-1.0, 2.0]))  # [-0.2292, 2.0]
+    """
     return rrelu(input, lower, upper, training, inplace=True)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """input where it is above the threshold, else `value`"""
+    """input where it exceeds the threshold, and `value` elsewhere
+
+    F.threshold(tn.tensor([0.0, 1.0]), 0.5, 9.0)  # [9.0, 1.0]
+    """
     return _put(aten("threshold")(input, threshold, value), input, inplace)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """`threshold`, written into the input."""
+    """Writes `threshold` of the input into the input
+
+    F.threshold_(tn.tensor([-1.0, 2.0]), 0.5, 9.0)  # [9.0, 2.0]
+    """
     return _put(aten("threshold")(input, threshold, value), input, True)
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-input))"""
+    """1 / (1 + exp(-input))
+
+    F.sigmoid(tn.tensor([-1.0, 0.0, 1.0]))  # [0.2689, 0.5, 0.7311]
+    """
     return input.sigmoid()
 
 
 def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent, (exp(input) - exp(-input)) / (exp(input) + exp(-input))
+
+    F.tanh(tn.tensor([-1.0, 0.0, 1.0]))  # [-0.7616, 0.0, 0.7616]
+    """
     return input.tanh()
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """input - tanh(input)"""
+    """input - tanh(input)
+
+    F.tanhshrink(tn.tensor([-1.0, 0.0, 1.0]))  # [-0.2384, 0.0, 0.2384]
+    """
     return input - input.tanh()
 
 
 def softsign(input: Tensor) -> Tensor:
-    """input / (|input| + 1)"""
+    """input / (|input| + 1)
+
+    F.softsign(tn.tensor([-1.0, 0.0, 1.0]))  # [-0.5, 0.0, 0.5]
+    """
     return input / (input.abs() + 1)
 
 
@@ -221,7 +296,10 @@ def softsign(input: Tensor) -> Tensor:
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
-    """exp(input) / sum(exp(input)) along a dimension"""
+    """exp(input) / sum(exp(input)) along a dimension
+
+    F.softmax(tn.zeros(1, 2), -1)  # [[0.5, 0.5]]
+    """
     if dim is None:
         dim = _implicit_dim("softmax", input)
     return input.softmax(dim, dtype=dtype)
@@ -230,7 +308,10 @@ def softmax(
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
-    """softmax(-input)"""
+    """exp(-input) / sum(exp(-input)) along a dimension
+
+    F.softmin(tn.zeros(1, 2), -1)  # [[0.5, 0.5]]
+    """
     if dim is None:
         dim = _implicit_dim("softmin", input)
     return (-input).softmax(dim, dtype=dtype)
@@ -239,7 +320,10 @@ def softmin(
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
-    """input - log(sum(exp(input))) along a dimension"""
+    """input - log(sum(exp(input))) along a dimension
+
+    F.log_softmax(tn.zeros(1, 2), -1)  # [[-0.6931, -0.6931]]
+    """
     if dim is None:
         dim = _implicit_dim("log_softmax", input)
     return input.log_softmax(dim, dtype=dtype)
@@ -254,7 +338,10 @@ def _implicit_dim(name: str, input: Tensor) -> int:
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
-    """A draw from the Gumbel-softmax distribution; `hard` makes it one-hot, with the soft draw's gradient."""
+    """Draws from the Gumbel-softmax distribution; `hard` makes it one-hot, with the soft draw's gradient
+
+    F.gumbel_softmax(tn.zeros(2, 3), hard=True).sum(-1)  # [1.0, 1.0]
+    """
     if eps != 1e-10:
         warn("gumbel_softmax: eps is deprecated and has no effect")
     waited = aten("exponential")(logits)
@@ -270,13 +357,19 @@ def gumbel_softmax(
 
 @located
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Elements zeroed with probability p, the others divided by 1 - p; the input itself if not training."""
+    """Zeroes elements with probability p and divides the others by 1 - p; the input itself if not training
+
+    F.dropout(tn.ones(2, 3)).shape  # [2, 3]
+    """
     return _dropped("dropout", input, p, training, inplace)
 
 
 @located
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout to a SELU's negative saturation, keeping mean and variance."""
+    """Sets elements to a SELU's negative saturation with probability p, keeping mean and variance
+
+    F.alpha_dropout(tn.ones(2, 3)).shape  # [2, 3]
+    """
     return _dropped("alpha_dropout", input, p, training, inplace)
 
 
@@ -284,13 +377,23 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Alpha dropout of whole channels."""
+    """Alpha dropout of whole channels
+
+    Input and output (N, C, *).
+
+        F.feature_alpha_dropout(tn.ones(2, 3, 8)).shape  # [2, 3, 8]
+    """
     return _dropped("feature_alpha_dropout", input, p, training, inplace)
 
 
 @located
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Whole channels of (N, C, L) or (C, L) zeroed with probability p, the others divided by 1 - p."""
+    """Zeroes whole channels with probability p and divides the others by 1 - p
+
+    Input and output (N, C, L) or (C, L).
+
+        F.dropout1d(tn.ones(2, 3, 8)).shape  # [2, 3, 8]
+    """
     if input.ndim not in (2, 3):
         raise ShapeError(f"takes 2 or 3 dimensions, not {input.ndim}")
     return _dropped("feature_dropout", input, p, training, inplace, batched=input.ndim == 3)
@@ -298,7 +401,12 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @located
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Whole channels of (N, C, H, W) zeroed with probability p; three dimensions are taken as (N, C, L)."""
+    """Zeroes whole channels with probability p and divides the others by 1 - p
+
+    Input and output (N, C, H, W). Three dimensions are taken as (N, C, L).
+
+        F.dropout2d(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 8, 8]
+    """
     if input.ndim == 3:
         warn("dropout2d takes three dimensions as (N, C, L): use dropout1d")
     elif input.ndim != 4:
@@ -308,7 +416,12 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @located
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Whole channels of (N, C, D, H, W) or (C, D, H, W) zeroed with probability p."""
+    """Zeroes whole channels with probability p and divides the others by 1 - p
+
+    Input and output (N, C, D, H, W) or (C, D, H, W).
+
+        F.dropout3d(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 8, 8, 8]
+    """
     if input.ndim not in (4, 5):
         warn(f"dropout3d of {input.ndim} dimensions is deprecated: use dropout")
     return _dropped("feature_dropout", input, p, training, inplace, batched=input.ndim == 5)
@@ -339,9 +452,13 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of weight that input names. Given max_norm, those that are longer are first cut, in weight.
+    """The rows of weight that input names. Given max_norm, those that are longer are first cut, in weight
 
     The row of padding_idx gets no gradient.
+
+    Input (*) of indices, weight (V, D), output (*, D).
+
+        F.embedding(tn.tensor([1, 0]), tn.tensor([[0.0, 1.0], [2.0, 3.0]]))  # [[2.0, 3.0], [0.0, 1.0]]
     """
     if weight.ndim != 2:
         raise ShapeError(f"weight is a matrix with a row for each index, not {weight._value.type}")
@@ -366,7 +483,10 @@ def embedding(
 def normalize(
     input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
-    """input / max(‖input‖, eps), by the p-norm along a dimension"""
+    """input / max(‖input‖, eps), with the p-norm along a dimension
+
+    F.normalize(tn.tensor([[3.0, 4.0]]))  # [[0.6, 0.8]]
+    """
     length = input.norm(p, dim, keepdim=True).clamp_min(eps)
     return aten("div")(input, length, out=out)
 

@@ -42,6 +42,11 @@ def multi_head_attention_forward(
     """Attention of query (L, N, E) to key and value (S, N, E) in `num_heads` parts of E, and its weights.
 
     Without a batch the dimension N is left out. In masks of bools True excludes; numbers are added.
+
+        x, weights = tn.ones(5, 2, 4), tn.ones(12, 4)
+        output, attended = F.multi_head_attention_forward(
+            x, x, x, 4, 2, weights, None, None, None, False, 0.0, tn.ones(4, 4), None
+        )  # [5, 2, 4], [2, 5, 5]
     """
     batched = _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:

@@ -25,10 +25,12 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """The sum, mean or maximum of the rows of weight that each bag of indices names.
+    """Returns the sum, mean or maximum of the rows of weight in each bag of indices
 
     A row of a matrix of indices is a bag; of a vector, offsets say where each begins. Given max_norm, rows
     that are longer are first cut, in weight. The row of padding_idx is left out.
+
+        F.embedding_bag(tn.tensor([[0, 1]]), tn.tensor([[0.0, 1.0], [2.0, 3.0]]))  # [[1.0, 2.0]]
     """
     if mode not in MODES:
         raise ArgumentError(f"unknown mode {mode!r}", help=f"one of {', '.join(MODES)}")

@@ -54,7 +54,12 @@ def interpolate(
     antialias: bool = False,
 ) -> Tensor:
     """Images resampled to a size, or by a factor: nearest, nearest-exact, area, linear, bilinear, trilinear,
-    bicubic or lanczos."""
+    bicubic or lanczos.
+
+    Input (N, C, *extents), output (N, C, *size) or scaled by scale_factor.
+
+        F.interpolate(tn.ones(1, 3, 4, 4), scale_factor=2).shape  # [1, 3, 8, 8]
+    """
     if mode in UNALIGNED and align_corners is not None:
         raise ArgumentError(f"align_corners is not for mode {mode!r}", help="it is for linear and cubic ones")
     dims = input.ndim - 2
@@ -96,19 +101,28 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """`interpolate`, by its old name."""
+    """Resamples images: the old name of `interpolate`
+
+    F.upsample(tn.ones(1, 3, 4, 4), scale_factor=2).shape  # [1, 3, 8, 8]
+    """
     warn("upsample is deprecated: use interpolate")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` by the nearest element."""
+    """Resamples images by the nearest element: an old name for `interpolate`
+
+    F.upsample_nearest(tn.ones(1, 3, 4, 4), scale_factor=2).shape  # [1, 3, 8, 8]
+    """
     warn("upsample_nearest is deprecated: use interpolate")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate`, bilinear, with the corners aligned."""
+    """Resamples images bilinearly, with the corners aligned: an old name for `interpolate`
+
+    F.upsample_bilinear(tn.ones(1, 3, 4, 4), scale_factor=2).shape  # [1, 3, 8, 8]
+    """
     warn("upsample_bilinear is deprecated: use interpolate")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
@@ -125,7 +139,12 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Images read at the places of a grid, whose coordinates go from -1 to 1."""
+    """Samples images at the positions in a grid, whose coordinates go from -1 to 1
+
+    Input (N, C, H, W) and grid (N, Hout, Wout, 2), output (N, C, Hout, Wout); or volumes.
+
+        F.grid_sample(tn.ones(1, 3, 4, 4), tn.zeros(1, 2, 2, 2), align_corners=False).shape  # [1, 3, 2, 2]
+    """
     if mode not in MODES:
         raise ArgumentError(f"no mode {mode!r}", help=f"use {', '.join(MODES)}")
     if padding_mode not in PADDING:
@@ -138,7 +157,12 @@ def grid_sample(
 
 @located
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """The places to which affine maps take the elements of images of this size."""
+    """Returns the grid to which affine maps move the pixels of images of this size, for `grid_sample`
+
+    theta (N, 2, 3) and size (N, C, H, W), output (N, H, W, 2); or (N, 3, 4) for volumes.
+
+        F.affine_grid(tn.eye(2, 3).unsqueeze(0), (1, 3, 4, 4)).shape  # [1, 4, 4, 2]
+    """
     if align_corners is None:
         warn("affine_grid takes align_corners=False unless told")
     if not theta.dtype.is_floating_point:
@@ -155,7 +179,12 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Each patch of the images as a column: (N, C, H, W) to (N, C * taps, patches)."""
+    """Makes each patch of the images a column
+
+    Input (N, C, H, W), output (N, C·∏kernel_size, patches).
+
+        F.unfold(tn.ones(1, 3, 4, 4), 2, stride=2).shape  # [1, 12, 4]
+    """
     return aten("im2col")(input, kernel_size, dilation, padding, stride)
 
 
@@ -167,5 +196,10 @@ def fold(
     padding: Any = 0,
     stride: Any = 1,
 ) -> Tensor:
-    """Columns of patches added up to images: (N, C * taps, patches) to (N, C, H, W)."""
+    """Adds columns of patches up to images
+
+    Input (N, C·∏kernel_size, patches), output (N, C, *output_size).
+
+        F.fold(tn.ones(1, 12, 4), (4, 4), 2, stride=2).shape  # [1, 3, 4, 4]
+    """
     return aten("col2im")(input, output_size, kernel_size, dilation, padding, stride)

@@ -27,6 +27,7 @@ def reduction_number(reduction: str, size_average: bool | None = None, reduce: b
 
 
 def reduced(loss: Tensor, number: int) -> Tensor:
+    """A loss by ATen's number for a reduction: its mean, its sum, or itself."""
     return loss.mean() if number == 1 else loss.sum() if number == 2 else loss
 
 
@@ -64,7 +65,12 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """(input - target)²"""
+    """(input - target)², averaged
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        F.mse_loss(tn.tensor([1.0, 2.0]), tn.tensor([3.0, 2.0]))  # 2.0
+    """
     number, shape = reduction_number(reduction, size_average, reduce), input.shape
     input, target = _fitting(input, target)
     if weight is None:
@@ -81,7 +87,12 @@ def l1_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """|input - target|"""
+    """|input - target|, averaged
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        F.l1_loss(tn.tensor([1.0, 2.0]), tn.tensor([3.0, 2.0]))  # 1.0
+    """
     number, shape = reduction_number(reduction, size_average, reduce), input.shape
     input, target = _fitting(input, target)
     if weight is None:
@@ -98,7 +109,12 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """d² / (2 beta) where d = |input - target| is below beta, else d - beta / 2"""
+    """d² / (2 beta) where d = |input - target| is below beta, else d - beta / 2
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        F.smooth_l1_loss(tn.tensor([1.0, 3.0]), tn.tensor([1.5, 0.0]))  # 1.3125
+    """
     number = reduction_number(reduction, size_average, reduce)
     return aten("smooth_l1_loss")(*_fitting(input, target), number, beta)
 
@@ -111,7 +127,12 @@ def huber_loss(
     delta: float = 1.0,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """d² / 2 where d = |input - target| is below delta, else delta · (d - delta / 2)"""
+    """d² / 2 where d = |input - target| is below delta, else delta · (d - delta / 2)
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        F.huber_loss(tn.tensor([1.0, 3.0]), tn.tensor([1.5, 0.0]))  # 1.3125
+    """
     number, shape = reduction_number(reduction), input.shape
     input, target = _fitting(input, target)
     if weight is None:
@@ -132,7 +153,12 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """-input at each target's class"""
+    """-weight[target] · input[target], averaged
+
+    Input (N, C, *) of log-probabilities, target (N, *) of classes.
+
+        F.nll_loss(tn.full((2, 4), 0.25).log(), tn.tensor([0, 3]))  # 1.3863
+    """
     number = reduction_number(reduction, size_average, reduce)
     return aten("nll_loss_nd")(input, target, weight, number, ignore_index)
 
@@ -148,7 +174,12 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """-Σ target · log_softmax(input) over classes; targets are classes, or a probability for each class"""
+    """-Σ target · log_softmax(input) over classes; targets are classes, or a probability for each class
+
+    Input (N, C, *) of scores; target (N, *) of classes, or (N, C, *) of probabilities.
+
+        F.cross_entropy(tn.zeros(2, 4), tn.tensor([0, 3]))  # 1.3863
+    """
     number = reduction_number(reduction, size_average, reduce)
     return aten("cross_entropy_loss")(input, target, weight, number, ignore_index, label_smoothing)
 
@@ -162,7 +193,12 @@ def binary_cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """-target · log(input) - (1 - target) · log(1 - input)"""
+    """-target · log(input) - (1 - target) · log(1 - input)
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        F.binary_cross_entropy(tn.tensor([0.5, 0.5]), tn.tensor([0.0, 1.0]))  # 0.6931
+    """
     number = reduction_number(reduction, size_average, reduce)
     _same_shape(input, target)
     return aten("binary_cross_entropy")(input, target, weight, number)
@@ -186,7 +222,12 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """The binary cross entropy of sigmoid(input), which does not overflow"""
+    """The binary cross entropy of sigmoid(input), which does not overflow
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        F.binary_cross_entropy_with_logits(tn.tensor([0.0, 0.0]), tn.tensor([0.0, 1.0]))  # 0.6931
+    """
     number = reduction_number(reduction, size_average, reduce)
     _same_shape(input, target)
     return aten("binary_cross_entropy_with_logits")(input, target, weight, pos_weight, number)
@@ -201,7 +242,12 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """target · (log(target) - input); "batchmean" divides the sum by the batch alone"""
+    """target · (log(target) - input); "batchmean" divides the sum by the batch alone
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        F.kl_div(tn.full((1, 2), 0.5).log(), tn.full((1, 2), 0.5), reduction="batchmean")  # 0.0
+    """
     batchmean = reduction == "batchmean"
     if batchmean and size_average is None and reduce is None:
         reduction = "sum"
@@ -223,7 +269,12 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """exp(input) - target · input, or input - target · log(input + eps) where input is no logarithm"""
+    """exp(input) - target · input, or input - target · log(input + eps) with log_input=False
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        F.poisson_nll_loss(tn.tensor([0.0, 0.0]), tn.tensor([1.0, 2.0]))  # 1.0
+    """
     number = reduction_number(reduction, size_average, reduce)
     return aten("poisson_nll_loss")(input, target, log_input, full, eps, number)
 
@@ -237,7 +288,12 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
-    """(log(var) + (input - target)² / var) / 2, var at least eps"""
+    """(log(var) + (input - target)² / var) / 2, var at least eps
+
+    Input, target and var (*), or one variance for each row.
+
+        F.gaussian_nll_loss(tn.zeros(2), tn.ones(2), tn.ones(2))  # 0.5
+    """
     number = reduction_number(reduction)
     if not isinstance(var, Tensor) and var < 0:
         raise ArgumentError(f"var={var} is negative")
@@ -267,7 +323,13 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """-log of the likelihood of each target sequence under all its alignments in time"""
+    """-log of the likelihood of each target sequence under all its alignments in time
+
+    log_probs (T, N, C), targets (N, S) or all of them joined, two vectors of lengths (N).
+
+        scores = tn.zeros(5, 1, 3).log_softmax(-1)
+        F.ctc_loss(scores, tn.tensor([[1, 2]]), tn.tensor([5]), tn.tensor([2])).shape  # []
+    """
     lengths = [input_lengths, target_lengths]
     if any(isinstance(length, Tensor) for length in lengths):
         lengths = [

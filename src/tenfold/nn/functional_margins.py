@@ -19,7 +19,12 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """input where target is 1, max(0, margin - input) where it is -1"""
+    """input where target is 1, max(0, margin - input) where it is -1
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        F.hinge_embedding_loss(tn.tensor([0.5, 0.5]), tn.tensor([1.0, -1.0]))  # 0.5
+    """
     return aten("hinge_embedding_loss")(
         input, target, margin, reduction_number(reduction, size_average, reduce)
     )
@@ -35,7 +40,12 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, -target · (input1 - input2) + margin)"""
+    """max(0, -target · (input1 - input2) + margin)
+
+    Inputs and target (N).
+
+        F.margin_ranking_loss(tn.tensor([1.0]), tn.tensor([2.0]), tn.tensor([1.0]))  # 1.0
+    """
     number = reduction_number(reduction, size_average, reduce)
     if not input1.ndim == input2.ndim == target.ndim:
         raise ShapeError(
@@ -55,7 +65,12 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1"""
+    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1
+
+    Inputs (N, D) and target (N), or (D) and ().
+
+        F.cosine_embedding_loss(tn.ones(2, 3), tn.ones(2, 3), tn.tensor([1.0, -1.0]))  # 0.5
+    """
     number = reduction_number(reduction, size_average, reduce)
     return aten("cosine_embedding_loss")(input1, input2, target, margin, number)
 
@@ -68,7 +83,12 @@ def soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """log(1 + exp(-target · input))"""
+    """log(1 + exp(-target · input))
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        F.soft_margin_loss(tn.tensor([0.0, 0.0]), tn.tensor([1.0, -1.0]))  # 0.6931
+    """
     return aten("soft_margin_loss")(input, target, reduction_number(reduction, size_average, reduce))
 
 
@@ -83,7 +103,12 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Σ max(0, margin - input[target] + input[i])^p / classes, over all other classes i"""
+    """Σ max(0, margin - input[target] + input[i])^p / classes, over all other classes i
+
+    Input (N, C), target (N) of classes.
+
+        F.multi_margin_loss(tn.tensor([[0.5, 1.0]]), tn.tensor([1]))  # 0.25
+    """
     number = reduction_number(reduction, size_average, reduce)
     return aten("multi_margin_loss")(input, target, p, margin, weight, number)
 
@@ -96,7 +121,12 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Σ max(0, 1 - input[j] + input[i]) / classes, over target classes j and other classes i"""
+    """Σ max(0, 1 - input[j] + input[i]) / classes, over target classes j and other classes i
+
+    Input (N, C); target (N, C) of classes, as far as the first -1.
+
+        F.multilabel_margin_loss(tn.tensor([[0.5, 1.0, 0.0]]), tn.tensor([[1, -1, -1]]))  # 0.1667
+    """
     return aten("multilabel_margin_loss")(input, target, reduction_number(reduction, size_average, reduce))
 
 
@@ -109,7 +139,12 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The binary cross entropy of sigmoid(input), meant over the classes of each sample"""
+    """The binary cross entropy of sigmoid(input), averaged over the classes of each sample
+
+    Input and target (N, C).
+
+        F.multilabel_soft_margin_loss(tn.zeros(1, 2), tn.tensor([[0.0, 1.0]]))  # 0.6931
+    """
     number = reduction_number(reduction, size_average, reduce)
     log_sigmoid = aten("log_sigmoid")
     loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
@@ -130,7 +165,12 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, margin + ‖anchor - positive‖ - ‖anchor - negative‖)"""
+    """max(0, margin + ‖anchor - positive‖ - ‖anchor - negative‖)
+
+    Anchor, positive and negative (N, D) or (D).
+
+        F.triplet_margin_loss(tn.zeros(1, 2), tn.zeros(1, 2), tn.tensor([[0.6, 0.8]]))  # 0.0
+    """
     number = reduction_number(reduction, size_average, reduce)
     if margin <= 0:
         raise ArgumentError(f"margin={margin} must be greater than 0")
@@ -148,7 +188,12 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, margin + distance(anchor, positive) - distance(anchor, negative))"""
+    """max(0, margin + distance(anchor, positive) - distance(anchor, negative))
+
+    Anchor, positive and negative (N, *), as the distance takes them.
+
+        F.triplet_margin_with_distance_loss(tn.zeros(1, 2), tn.zeros(1, 2), tn.tensor([[0.6, 0.8]]))  # 0.0
+    """
     number = reduction_number(reduction)
     if margin <= 0:
         raise ArgumentError(f"margin={margin} must be greater than 0")

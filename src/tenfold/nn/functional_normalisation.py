@@ -19,7 +19,12 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """(input - mean) / √(variance + eps) · weight + bias, over the last dimensions"""
+    """(input - mean) / √(variance + eps) · weight + bias, over the last dimensions
+
+    Input and output (*, *normalized_shape).
+
+        F.layer_norm(tn.tensor([[1.0, 3.0]]), (2,))  # [[-1.0, 1.0]]
+    """
     return aten("layer_norm")(input, normalized_shape, weight, bias, eps)
 
 
@@ -30,7 +35,12 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """(input - mean) / √(variance + eps) · weight + bias, over groups of channels"""
+    """(input - mean) / √(variance + eps) · weight + bias, over groups of channels
+
+    Input and output (N, C, *).
+
+        F.group_norm(tn.ones(2, 4, 8), 2).shape  # [2, 4, 8]
+    """
     return aten("group_norm")(input, num_groups, weight, bias, eps)
 
 
@@ -45,9 +55,13 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """(input - mean) / √(variance + eps) · weight + bias, for each channel.
+    """(input - mean) / √(variance + eps) · weight + bias, for each channel
 
     While training the statistics are the batch's, and the running ones move by `momentum` towards them.
+
+    Input and output (N, C, *).
+
+        F.batch_norm(tn.ones(2, 3, 8), tn.zeros(3), tn.ones(3)).shape  # [2, 3, 8]
     """
     if training and input.ndim >= 2 and math.prod(input.shape) == input.shape[1]:
         raise ShapeError(f"training needs more than one value for each channel, not {tuple(input.shape)}")
@@ -78,9 +92,13 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """(input - mean) / √(variance + eps) · weight + bias, for each channel of each instance.
+    """(input - mean) / √(variance + eps) · weight + bias, for each channel of each instance
 
     Running statistics, where given, move by `momentum` towards the mean of the instances'.
+
+    Input and output (N, C, *).
+
+        F.instance_norm(tn.ones(2, 3, 8)).shape  # [2, 3, 8]
     """
     if use_input_stats and input.ndim >= 2 and math.prod(input.shape[2:]) == 1:
         raise ShapeError(f"needs more than one value for each instance, not {tuple(input.shape)}")
@@ -101,7 +119,12 @@ def instance_norm(
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """input / (k + alpha · mean of squares over `size` neighbouring channels)^beta"""
+    """input / (k + alpha · mean of squares over `size` neighbouring channels)^beta
+
+    Input and output (N, C, *).
+
+        F.local_response_norm(tn.ones(2, 3, 8), 2).shape  # [2, 3, 8]
+    """
     if input.ndim < 3:
         raise ShapeError(f"takes a batch, channels and places, not {input.ndim} dimensions")
     if not input.numel():

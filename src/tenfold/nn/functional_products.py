@@ -27,9 +27,13 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: Any = None,
 ) -> Tensor:
-    """`cross_entropy(linear(input, linear_weight, linear_bias), target)`: a program of its own kind needs no
-    pieces, so `options` about these change nothing. A weight of (classes, d₁, …, features) scores each sample
-    at every place of d₁, …"""
+    """cross_entropy(linear(input, linear_weight, linear_bias), target)
+
+    Input (*, features), weight (classes, features), target (*). A weight of (classes, d₁, …, features) scores
+    each sample at every place of d₁, …. Programs are not cut into pieces, so `options` change nothing.
+
+        F.linear_cross_entropy(tn.ones(2, 3), tn.zeros(4, 3), tn.tensor([0, 3]))  # 1.3863
+    """
     if linear_weight.ndim < 2 or (linear_weight.ndim > 2 and input.ndim != 2):
         raise ShapeError(
             f"linear_weight {tuple(linear_weight.shape)} does not fit an input of {tuple(input.shape)}",
@@ -53,7 +57,11 @@ def grouped_mm(
     bias: Tensor | None = None,
     out_dtype: DType | None = None,
 ) -> Tensor:
-    """Products of groups of matrices. Where one is a single matrix, `offs` says where along it groups end."""
+    """Products of groups of matrices. Where one is a single matrix, `offs` says where along it groups end.
+
+    x, w = tn.ones(4, 8, dtype=tn.bfloat16), tn.ones(2, 8, 16, dtype=tn.bfloat16)
+    F.grouped_mm(x, w, offs=tn.tensor([1, 4], dtype=tn.int32)).shape  # [4, 16]
+    """
     return aten("_grouped_mm")(mat_a, mat_b, offs, bias, out_dtype)
 
 
@@ -76,8 +84,13 @@ def scaled_mm(
     contraction_dim: Sequence[int] = (),
     use_fast_accum: bool = False,
 ) -> Tensor:
-    """The product of two float8 matrices, each times its scale: one number (recipe 0), or one for each row of
-    the first and column of the second (recipe 1)."""
+    """The product of two float8 matrices, each times its scale
+
+    A scale is one number (recipe 0), or one for each row of the first and column of the second (recipe 1).
+
+        a, scale = tn.ones(2, 16).to(tn.float8_e4m3fn), tn.tensor(0.5)
+        F.scaled_mm(a, a.T, scale, 0, scale, 0, output_dtype=tn.float32).shape  # [2, 2]
+    """
     recipes = [
         [int(getattr(each, "value", each)) for each in _several(given)]
         for given in (scale_recipe_a, scale_recipe_b)

@@ -88,7 +88,12 @@ def _max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., Tensor]]:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Both:
-        """The largest element of each window, and its place in the flattened image."""
+        """The maximum of each window, and its position in the flattened input
+
+        Input (N, C, *) or (C, *), output the same with the windows' extents: here of two-dimensional windows.
+
+            pooled, where = F.max_pool2d_with_indices(tn.ones(2, 3, 8, 8), 2)  # [2, 3, 4, 4], [2, 3, 4, 4]
+        """
         steps = () if stride is None else stride
         return aten(f"max_pool{dims}d_with_indices")(input, kernel_size, steps, padding, dilation, ceil_mode)
 
@@ -101,7 +106,12 @@ def _max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., Tensor]]:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Tensor:
-        """The largest element of each window; with return_indices also its place."""
+        """The maximum of each window; with return_indices also its position
+
+        Input (N, C, *) or (C, *), output the same with the windows' extents: here of two-dimensional windows.
+
+            F.max_pool2d(tn.ones(2, 3, 8, 8), 2).shape  # [2, 3, 4, 4]
+        """
         steps = () if stride is None else stride
         return aten(f"max_pool{dims}d")(input, kernel_size, steps, padding, dilation, ceil_mode)
 
@@ -127,14 +137,25 @@ def _sizes(input: Tensor, output_size: Any, dims: int) -> tuple[int, ...]:
 
 def _adaptive_max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., Tensor]]:
     def both(input: Tensor, output_size: Any, return_indices: bool = False) -> Both:
-        """The largest element of each of as many windows as are asked for, and its place."""
+        """The maximum of each of output_size windows that cover the input, and its position
+
+        Input (N, C, *) or (C, *), output the same with the windows' extents: here of two-dimensional windows.
+
+            x = tn.ones(2, 3, 8, 8)
+            pooled, where = F.adaptive_max_pool2d_with_indices(x, 4)  # [2, 3, 4, 4], [2, 3, 4, 4]
+        """
         return aten(f"adaptive_max_pool{dims}d")(input, _sizes(input, output_size, dims))
 
     both.__name__ = both.__qualname__ = f"adaptive_max_pool{dims}d_with_indices"
     both = located(both)
 
     def one(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor:
-        """The largest element of each of as many windows as are asked for."""
+        """The maximum of each of output_size windows that cover the input
+
+        Input (N, C, *) or (C, *), output the same with the windows' extents: here of two-dimensional windows.
+
+            F.adaptive_max_pool2d(tn.ones(2, 3, 8, 8), 4).shape  # [2, 3, 4, 4]
+        """
         return both(input, output_size)[0]
 
     return both, one
@@ -159,7 +180,13 @@ def _fractional_max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., 
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> Both:
-        """The largest elements of windows at random distances, and their places."""
+        """The maximum of each of output_size windows, placed at random, and its position
+
+        Input (N, C, *) or (C, *), output the same with the windows' extents: here of two-dimensional windows.
+
+            x = tn.ones(2, 3, 8, 8)
+            pooled, where = F.fractional_max_pool2d_with_indices(x, 2, 5)  # [2, 3, 5, 5], [2, 3, 5, 5]
+        """
         if output_size is None:
             if output_ratio is None:
                 raise ArgumentError("needs an output_size or an output_ratio")
@@ -175,7 +202,12 @@ def _fractional_max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., 
     both = located(both)
 
     def one(*args: Any, **kwargs: Any) -> Tensor:
-        """The largest elements of windows at random distances."""
+        """The maximum of each of output_size windows, placed at random
+
+        Input (N, C, *) or (C, *), output the same with the windows' extents: here of two-dimensional windows.
+
+            F.fractional_max_pool2d(tn.ones(2, 3, 8, 8), 2, 5).shape  # [2, 3, 5, 5]
+        """
         return both(*args, **kwargs)[0]
 
     return both, one
@@ -218,7 +250,13 @@ def max_unpool1d(
     padding: Size = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """The inverse of `max_pool1d`: its results back at their places, zeros elsewhere."""
+    """Puts maxima back where `max_pool1d` found them, with zeros elsewhere
+
+    Input and indices (N, C, L), output (N, C, Lout).
+
+        pooled, where = F.max_pool1d_with_indices(tn.ones(2, 3, 8), 2)
+        F.max_unpool1d(pooled, where, 2).shape  # [2, 3, 8]
+    """
     size, _, _ = _unpool_size(input, 1, kernel_size, stride, padding, output_size)
     wide = aten("max_unpool2d")(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1])
     return wide.squeeze(-1)
@@ -233,7 +271,13 @@ def max_unpool2d(
     padding: Size = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """The inverse of `max_pool2d`: its results back at their places, zeros elsewhere."""
+    """Puts maxima back where `max_pool2d` found them, with zeros elsewhere
+
+    Input and indices (N, C, H, W), output (N, C, Hout, Wout).
+
+        pooled, where = F.max_pool2d_with_indices(tn.ones(2, 3, 8, 8), 2)
+        F.max_unpool2d(pooled, where, 2).shape  # [2, 3, 8, 8]
+    """
     size, _, _ = _unpool_size(input, 2, kernel_size, stride, padding, output_size)
     return aten("max_unpool2d")(input, indices, size)
 
@@ -247,7 +291,13 @@ def max_unpool3d(
     padding: Size = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """The inverse of `max_pool3d`: its results back at their places, zeros elsewhere."""
+    """Puts maxima back where `max_pool3d` found them, with zeros elsewhere
+
+    Input and indices (N, C, D, H, W), output (N, C, Dout, Hout, Wout).
+
+        pooled, where = F.max_pool3d_with_indices(tn.ones(2, 3, 8, 8, 8), 2)
+        F.max_unpool3d(pooled, where, 2).shape  # [2, 3, 8, 8, 8]
+    """
     size, stride, padding = _unpool_size(input, 3, kernel_size, stride, padding, output_size)
     return aten("max_unpool3d")(input, indices, size, stride, padding)
 
@@ -257,13 +307,23 @@ def max_unpool3d(
 
 @located
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """The mean of each of as many windows as are asked for; None keeps a dimension."""
+    """The mean of each of output_size windows that cover the input; None keeps an extent
+
+    Input (N, C, H, W) or (C, H, W), output (N, C, *output_size).
+
+        F.adaptive_avg_pool2d(tn.ones(2, 3, 8, 8), 4).shape  # [2, 3, 4, 4]
+    """
     return aten("adaptive_avg_pool2d")(input, _sizes(input, output_size, 2))
 
 
 @located
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """The mean of each of as many windows as are asked for; None keeps a dimension."""
+    """The mean of each of output_size windows that cover the input; None keeps an extent
+
+    Input (N, C, D, H, W) or (C, D, H, W), output (N, C, *output_size).
+
+        F.adaptive_avg_pool3d(tn.ones(2, 3, 8, 8, 8), 4).shape  # [2, 3, 4, 4, 4]
+    """
     return aten("adaptive_avg_pool3d")(input, _sizes(input, output_size, 3))
 
 
@@ -286,7 +346,12 @@ def lp_pool1d(
     stride: Size | None = None,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """The p-norm of each window."""
+    """(Σ xᵖ)^(1/p) of each window, where p is norm_type
+
+    Input (N, C, L) or (C, L), output (N, C, Lout).
+
+        F.lp_pool1d(tn.ones(2, 3, 8), 2, 2).shape  # [2, 3, 4]
+    """
     return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 1)
 
 
@@ -297,7 +362,12 @@ def lp_pool2d(
     stride: Size | None = None,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """The p-norm of each window."""
+    """(Σ xᵖ)^(1/p) of each window, where p is norm_type
+
+    Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout).
+
+        F.lp_pool2d(tn.ones(2, 3, 8, 8), 2, 2).shape  # [2, 3, 4, 4]
+    """
     return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 2)
 
 
@@ -308,5 +378,10 @@ def lp_pool3d(
     stride: Size | None = None,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """The p-norm of each window."""
+    """(Σ xᵖ)^(1/p) of each window, where p is norm_type
+
+    Input (N, C, D, H, W) or (C, D, H, W), output (N, C, Dout, Hout, Wout).
+
+        F.lp_pool3d(tn.ones(2, 3, 8, 8, 8), 2, 2).shape  # [2, 3, 4, 4, 4]
+    """
     return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 3)

@@ -180,37 +180,67 @@ class _LazyTranspose(_LazyConvolution):
 
 
 class LazyConv1d(_LazyForward, Conv1d):
-    """A Conv1d whose in_channels are those of its first input."""
+    """A Conv1d that takes in_channels from its first input
+
+    Input (N, C, L), output (N, out_channels, Lout).
+
+        nn.LazyConv1d(4, 3)(tn.ones(2, 3, 8)).shape  # [2, 4, 6]
+    """
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyForward, Conv2d):
-    """A Conv2d whose in_channels are those of its first input."""
+    """A Conv2d that takes in_channels from its first input
+
+    Input (N, C, H, W), output (N, out_channels, Hout, Wout).
+
+        nn.LazyConv2d(4, 3)(tn.ones(2, 3, 8, 8)).shape  # [2, 4, 6, 6]
+    """
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyForward, Conv3d):
-    """A Conv3d whose in_channels are those of its first input."""
+    """A Conv3d that takes in_channels from its first input
+
+    Input (N, C, D, H, W), output (N, out_channels, Dout, Hout, Wout).
+
+        nn.LazyConv3d(4, 3)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 4, 6, 6, 6]
+    """
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyTranspose, ConvTranspose1d):
-    """A ConvTranspose1d whose in_channels are those of its first input."""
+    """A ConvTranspose1d that takes in_channels from its first input
+
+    Input (N, C, L), output (N, out_channels, Lout).
+
+        nn.LazyConvTranspose1d(4, 3)(tn.ones(2, 3, 8)).shape  # [2, 4, 10]
+    """
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyTranspose, ConvTranspose2d):
-    """A ConvTranspose2d whose in_channels are those of its first input."""
+    """A ConvTranspose2d that takes in_channels from its first input
+
+    Input (N, C, H, W), output (N, out_channels, Hout, Wout).
+
+        nn.LazyConvTranspose2d(4, 3)(tn.ones(2, 3, 8, 8)).shape  # [2, 4, 10, 10]
+    """
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyTranspose, ConvTranspose3d):
-    """A ConvTranspose3d whose in_channels are those of its first input."""
+    """A ConvTranspose3d that takes in_channels from its first input
+
+    Input (N, C, D, H, W), output (N, out_channels, Dout, Hout, Wout).
+
+        nn.LazyConvTranspose3d(4, 3)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 4, 10, 10, 10]
+    """
 
     cls_to_become = ConvTranspose3d
 
@@ -258,36 +288,66 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
 
 
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
-    """A BatchNorm1d whose num_features are the channels of its first input."""
+    """A BatchNorm1d that takes num_features from its first input
+
+    Input and output (N, C, L).
+
+        nn.LazyBatchNorm1d()(tn.ones(2, 3, 8)).shape  # [2, 3, 8]
+    """
 
     cls_to_become = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
-    """A BatchNorm2d whose num_features are the channels of its first input."""
+    """A BatchNorm2d that takes num_features from its first input
+
+    Input and output (N, C, H, W).
+
+        nn.LazyBatchNorm2d()(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 8, 8]
+    """
 
     cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
-    """A BatchNorm3d whose num_features are the channels of its first input."""
+    """A BatchNorm3d that takes num_features from its first input
+
+    Input and output (N, C, D, H, W).
+
+        nn.LazyBatchNorm3d()(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 8, 8, 8]
+    """
 
     cls_to_become = BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
-    """An InstanceNorm1d whose num_features are the channels of its first input."""
+    """An InstanceNorm1d that takes num_features from its first input
+
+    Input and output (N, C, L).
+
+        nn.LazyInstanceNorm1d()(tn.ones(2, 3, 8)).shape  # [2, 3, 8]
+    """
 
     cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
-    """An InstanceNorm2d whose num_features are the channels of its first input."""
+    """An InstanceNorm2d that takes num_features from its first input
+
+    Input and output (N, C, H, W).
+
+        nn.LazyInstanceNorm2d()(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 8, 8]
+    """
 
     cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
-    """An InstanceNorm3d whose num_features are the channels of its first input."""
+    """An InstanceNorm3d that takes num_features from its first input
+
+    Input and output (N, C, D, H, W).
+
+        nn.LazyInstanceNorm3d()(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 8, 8, 8]
+    """
 
     cls_to_become = InstanceNorm3d

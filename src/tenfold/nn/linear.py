@@ -13,7 +13,12 @@ from tenfold.tensor import Tensor
 
 
 class Identity(Module):
-    """y = x, whatever arguments it is made with."""
+    """y = x; arguments of the constructor are ignored
+
+    Input and output (*).
+
+        nn.Identity()(tn.ones(2, 3)).shape  # [2, 3]
+    """
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
@@ -66,10 +71,14 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class Bilinear(Module):
-    """y = x1ᵀ A x2 + b, with a matrix A for each output
+    """y = x1ᵀ A x2 + b, with one matrix A for each output
 
     Inputs (*, in1_features) and (*, in2_features), output (*, out_features). `weight` is (out_features,
     in1_features, in2_features); it and `bias` start evenly spread over ±1/sqrt(in1_features).
+
+    Inputs (*, in1_features) and (*, in2_features), output (*, out_features).
+
+        nn.Bilinear(3, 4, 5)(tn.ones(2, 3), tn.ones(2, 4)).shape  # [2, 5]
     """
 
     def __init__(

@@ -52,7 +52,12 @@ class _Weighted(_Loss):
 
 
 class L1Loss(_OfTwo):
-    """|x - y|"""
+    """|x - y|, averaged: the mean absolute error
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        nn.L1Loss()(tn.tensor([1.0, 2.0]), tn.tensor([3.0, 2.0]))  # 1.0
+    """
 
     _function = "l1_loss"
 
@@ -67,7 +72,12 @@ class MSELoss(_OfTwo):
 
 
 class SmoothL1Loss(_Loss):
-    """0.5·(x - y)² / beta within beta, and |x - y| - 0.5·beta beyond"""
+    """0.5·(x - y)² / beta within beta, and |x - y| - 0.5·beta beyond
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        nn.SmoothL1Loss()(tn.tensor([1.0, 3.0]), tn.tensor([1.5, 0.0]))  # 1.3125
+    """
 
     def __init__(
         self,
@@ -84,7 +94,12 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """0.5·(x - y)² within delta, and delta·(|x - y| - 0.5·delta) beyond"""
+    """0.5·(x - y)² within delta, and delta·(|x - y| - 0.5·delta) beyond
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        nn.HuberLoss()(tn.tensor([1.0, 3.0]), tn.tensor([1.5, 0.0]))  # 1.3125
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
         super().__init__(reduction=reduction)
@@ -98,6 +113,8 @@ class NLLLoss(_Weighted):
     """-weight[y]·x[y], for log-probabilities x (N, C, *) and classes y (N, *)
 
     The mean is over the weights. Targets of ignore_index do not count.
+
+        nn.NLLLoss()(tn.full((2, 4), 0.25).log(), tn.tensor([0, 3]))  # 1.3863
     """
 
     def __init__(
@@ -118,7 +135,12 @@ class NLLLoss(_Weighted):
 
 
 class NLLLoss2d(NLLLoss):
-    """NLLLoss, by its old name for images."""
+    """NLLLoss, by its old name for images
+
+    Input (N, C, H, W), target (N, H, W) of classes.
+
+        nn.NLLLoss2d()(tn.full((1, 2, 1, 1), 0.5).log(), tn.zeros(1, 1, 1, dtype=tn.int64))  # 0.6931
+    """
 
 
 class CrossEntropyLoss(_Weighted):
@@ -151,14 +173,24 @@ class CrossEntropyLoss(_Weighted):
 
 
 class BCELoss(_Weighted):
-    """-(y·log x + (1 - y)·log(1 - x)), for probabilities x; no logarithm goes below -100"""
+    """-(y·log x + (1 - y)·log(1 - x)), for probabilities x; no logarithm goes below -100
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        nn.BCELoss()(tn.tensor([0.5, 0.5]), tn.tensor([0.0, 1.0]))  # 0.6931
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """BCELoss of sigmoid(x), more exactly than in two steps; pos_weight scales the part where y is 1"""
+    """BCELoss of sigmoid(x), more exact than in two steps; pos_weight scales the part where y is 1
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        nn.BCEWithLogitsLoss()(tn.tensor([0.0, 0.0]), tn.tensor([0.0, 1.0]))  # 0.6931
+    """
 
     def __init__(
         self,
@@ -182,6 +214,8 @@ class KLDivLoss(_Loss):
     """y·(log y - x), for log-probabilities x; with log_target y is logarithms too
 
     The divergence of distributions is reduction="batchmean".
+
+        nn.KLDivLoss(reduction="batchmean")(tn.full((1, 2), 0.5).log(), tn.full((1, 2), 0.5))  # 0.0
     """
 
     def __init__(
@@ -199,7 +233,12 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """exp(x) - y·x, or without log_input x - y·log(x + eps); full adds Stirling's approximation of log y!"""
+    """exp(x) - y·x, or x - y·log(x + eps) with log_input=False; full adds Stirling's approximation of log y!
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        nn.PoissonNLLLoss()(tn.tensor([0.0, 0.0]), tn.tensor([1.0, 2.0]))  # 1.0
+    """
 
     def __init__(
         self,
@@ -223,7 +262,12 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """0.5·(log var + (x - y)² / var), var being at least eps; full adds log(2π) / 2"""
+    """0.5·(log var + (x - y)² / var), where var is at least eps; full adds log(2π) / 2
+
+    Input, target and var (*), or one variance for each row; the result is a number.
+
+        nn.GaussianNLLLoss()(tn.zeros(2), tn.ones(2), tn.ones(2))  # 0.5
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
         super().__init__(None, None, reduction)
@@ -239,6 +283,10 @@ class CTCLoss(_Loss):
 
     log_probs (T, N, C), targets (N, S) or joined in one dimension, and both lengths (N). zero_infinity makes
     losses of targets that do not fit zero.
+
+        loss = nn.CTCLoss()
+        scores = tn.zeros(5, 1, 3).log_softmax(-1)  # (T, N, C)
+        loss(scores, tn.tensor([[1, 2]]), tn.tensor([5]), tn.tensor([2])).shape  # []
     """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):

@@ -14,15 +14,22 @@ from tenfold.tensor import Tensor
 
 
 class SoftMarginLoss(_OfTwo):
-    """log(1 + exp(-y·x)), for targets 1 and -1"""
+    """log(1 + exp(-y·x)), for targets 1 and -1
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        nn.SoftMarginLoss()(tn.tensor([0.0, 0.0]), tn.tensor([1.0, -1.0]))  # 0.6931
+    """
 
     _function = "soft_margin_loss"
 
 
 class MultiLabelMarginLoss(_OfTwo):
-    """Σ max(0, 1 - (x[y] - x[i])) / C, over the classes y that are right and i that are not
+    """Σ max(0, 1 - (x[y] - x[i])) / C, over the correct classes y and the others, i
 
     Target (N, C) lists the right classes of each sample, up to the first -1.
+
+        nn.MultiLabelMarginLoss()(tn.tensor([[0.5, 1.0, 0.0]]), tn.tensor([[1, -1, -1]]))  # 0.1667
     """
 
     _function = "multilabel_margin_loss"
@@ -43,7 +50,12 @@ class _WithMargin(_Loss):
 
 
 class HingeEmbeddingLoss(_WithMargin):
-    """x where y is 1, and max(0, margin - x) where it is -1"""
+    """x where y is 1, and max(0, margin - x) where it is -1
+
+    Input and target (*); the result is a number, or (*) with reduction="none".
+
+        nn.HingeEmbeddingLoss()(tn.tensor([0.5, 0.5]), tn.tensor([1.0, -1.0]))  # 0.5
+    """
 
     def __init__(
         self,
@@ -59,28 +71,48 @@ class HingeEmbeddingLoss(_WithMargin):
 
 
 class MarginRankingLoss(_WithMargin):
-    """max(0, -y·(x1 - x2) + margin): x1 is to be larger where y is 1, smaller where it is -1"""
+    """max(0, -y·(x1 - x2) + margin): x1 should be larger where y is 1, and smaller where it is -1
+
+    Inputs and target (N), the target 1 or -1.
+
+        nn.MarginRankingLoss()(tn.tensor([1.0]), tn.tensor([2.0]), tn.tensor([1.0]))  # 1.0
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_WithMargin):
-    """1 - cos(x1, x2) where y is 1, and max(0, cos(x1, x2) - margin) where it is -1"""
+    """1 - cos(x1, x2) where y is 1, and max(0, cos(x1, x2) - margin) where it is -1
+
+    Inputs (N, D) and target (N), or (D) and ().
+
+        nn.CosineEmbeddingLoss()(tn.ones(2, 3), tn.ones(2, 3), tn.tensor([1.0, -1.0]))  # 0.5
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_Weighted):
-    """-Σ (y·log sigmoid(x) + (1 - y)·log sigmoid(-x)) / C, over the classes"""
+    """-Σ (y·log sigmoid(x) + (1 - y)·log sigmoid(-x)) / C, over the classes
+
+    Input and target (N, C).
+
+        nn.MultiLabelSoftMarginLoss()(tn.zeros(1, 2), tn.tensor([[0.0, 1.0]]))  # 0.6931
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class MultiMarginLoss(_Weighted):
-    """Σ max(0, margin - x[y] + x[i])^p / C, over the classes i other than the right one, y"""
+    """Σ max(0, margin - x[y] + x[i])^p / C, over the classes i other than the correct one, y
+
+    Input (N, C), target (N) of classes.
+
+        nn.MultiMarginLoss()(tn.tensor([[0.5, 1.0]]), tn.tensor([1]))  # 0.25
+    """
 
     @in_layer
     def __init__(
@@ -110,6 +142,8 @@ class TripletMarginLoss(_Loss):
     """max(0, ‖anchor - positive‖ - ‖anchor - negative‖ + margin), by the p-norm
 
     With swap, the distance of positive and negative counts if it is smaller than the second.
+
+        nn.TripletMarginLoss()(tn.zeros(1, 2), tn.zeros(1, 2), tn.tensor([[0.6, 0.8]]))  # 0.0
     """
 
     @in_layer
@@ -139,7 +173,14 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """TripletMarginLoss by a distance of your own, such as lambda a, b: 1 - F.cosine_similarity(a, b)"""
+    """max(0, distance(anchor, positive) - distance(anchor, negative) + margin), by a distance of your own
+
+    Anchor, positive and negative (N, *), as the distance takes them.
+
+        apart = lambda a, b: (a - b).abs().sum(-1)
+        loss = nn.TripletMarginWithDistanceLoss(distance_function=apart)
+        loss(tn.zeros(1, 2), tn.zeros(1, 2), tn.full((1, 2), 0.25))  # 0.5
+    """
 
     @in_layer
     def __init__(

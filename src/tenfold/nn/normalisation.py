@@ -129,6 +129,8 @@ class BatchNorm1d(_BatchNorm):
     """y = (x - mean) / sqrt(var + eps)·weight + bias, by the statistics of each channel in the batch
 
     Input (N, C) or (N, C, L). In evaluation the running statistics take the batch's place.
+
+        nn.BatchNorm1d(3)(tn.ones(2, 3, 8)).shape  # [2, 3, 8]
     """
 
     _ranks = (2, 3)
@@ -151,6 +153,8 @@ class BatchNorm3d(_BatchNorm):
     """y = (x - mean) / sqrt(var + eps)·weight + bias, by the statistics of each channel in the batch
 
     Input (N, C, D, H, W). In evaluation the running statistics take the batch's place.
+
+        nn.BatchNorm3d(3)(tn.ones(2, 3, 4, 4, 4)).shape  # [2, 3, 4, 4, 4]
     """
 
     _ranks = (5,)
@@ -195,19 +199,34 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """y = (x - mean) / sqrt(var + eps)·weight + bias, over L of (N, C, L) or (C, L)"""
+    """y = (x - mean) / sqrt(var + eps)·weight + bias, for each channel of each sequence
+
+    Input and output (N, C, L) or (C, L).
+
+        nn.InstanceNorm1d(3)(tn.ones(2, 3, 8)).shape  # [2, 3, 8]
+    """
 
     _ranks = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """y = (x - mean) / sqrt(var + eps)·weight + bias, over H and W of (N, C, H, W) or (C, H, W)"""
+    """y = (x - mean) / sqrt(var + eps)·weight + bias, for each channel of each image
+
+    Input and output (N, C, H, W) or (C, H, W).
+
+        nn.InstanceNorm2d(3)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 8, 8]
+    """
 
     _ranks = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """y = (x - mean) / sqrt(var + eps)·weight + bias, over D, H, W of (N, C, D, H, W) or (C, D, H, W)"""
+    """y = (x - mean) / sqrt(var + eps)·weight + bias, for each channel of each volume
+
+    Input and output (N, C, D, H, W) or (C, D, H, W).
+
+        nn.InstanceNorm3d(3)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 8, 8, 8]
+    """
 
     _ranks = (4, 5)
 
@@ -257,6 +276,8 @@ class RMSNorm(Module):
     """y = x / sqrt(mean(x²) + eps)·weight, over the last dimensions, whose sizes are given
 
     Without an eps it is the smallest that the input's dtype tells from zero beside 1.
+
+        nn.RMSNorm(4)(tn.ones(2, 3, 4)).shape  # [2, 3, 4]
     """
 
     def __init__(
@@ -351,14 +372,24 @@ class _AcrossChannels(Module):
 
 
 class LocalResponseNorm(_AcrossChannels):
-    """y = x / (k + alpha/size·Σ x²)^beta, the sum over `size` neighbouring channels"""
+    """y = x / (k + alpha/size·Σ x²)^beta, where the sum is over `size` neighbouring channels
+
+    Input and output (N, C, *).
+
+        nn.LocalResponseNorm(2)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 8, 8]
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
 
 class CrossMapLRN2d(_AcrossChannels):
-    """The older `LocalResponseNorm`: for an even size the sum is over the `size - 1` channels around one"""
+    """The older LocalResponseNorm: for an even size the sum is over the `size - 1` channels around one
+
+    Input and output (N, C, H, W).
+
+        nn.CrossMapLRN2d(3)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 8, 8]
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1):
         super().__init__(size, alpha, beta, k)

@@ -30,55 +30,103 @@ class _Pad(Module):
 
 
 class ReflectionPad1d(_Pad):
-    """A sequence continued by its mirror image, the last element not repeated."""
+    """Pads a sequence with its mirror image, without repeating the border
+
+    Input (N, C, L) or (C, L), output (N, C, Lout): each extent grows by its two paddings.
+
+        nn.ReflectionPad1d(1)(tn.ones(2, 3, 8)).shape  # [2, 3, 10]
+    """
 
     _rank, _mode = 1, "reflect"
 
 
 class ReflectionPad2d(_Pad):
-    """An image continued by its mirror image, the last element not repeated."""
+    """Pads an image with its mirror image, without repeating the border
+
+    Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout): each extent grows by its two paddings.
+
+        nn.ReflectionPad2d(1)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 10, 10]
+    """
 
     _rank, _mode = 2, "reflect"
 
 
 class ReflectionPad3d(_Pad):
-    """A volume continued by its mirror image, the last element not repeated."""
+    """Pads a volume with its mirror image, without repeating the border
+
+    Input (N, C, D, H, W) or (C, D, H, W), output (N, C, Dout, Hout, Wout): each extent grows by its two
+    paddings.
+
+        nn.ReflectionPad3d(1)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 10, 10, 10]
+    """
 
     _rank, _mode = 3, "reflect"
 
 
 class ReplicationPad1d(_Pad):
-    """A sequence continued by its last element."""
+    """Pads a sequence with copies of its border
+
+    Input (N, C, L) or (C, L), output (N, C, Lout): each extent grows by its two paddings.
+
+        nn.ReplicationPad1d(1)(tn.ones(2, 3, 8)).shape  # [2, 3, 10]
+    """
 
     _rank, _mode = 1, "replicate"
 
 
 class ReplicationPad2d(_Pad):
-    """An image continued by its last elements."""
+    """Pads an image with copies of its border
+
+    Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout): each extent grows by its two paddings.
+
+        nn.ReplicationPad2d(1)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 10, 10]
+    """
 
     _rank, _mode = 2, "replicate"
 
 
 class ReplicationPad3d(_Pad):
-    """A volume continued by its last elements."""
+    """Pads a volume with copies of its border
+
+    Input (N, C, D, H, W) or (C, D, H, W), output (N, C, Dout, Hout, Wout): each extent grows by its two
+    paddings.
+
+        nn.ReplicationPad3d(1)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 10, 10, 10]
+    """
 
     _rank, _mode = 3, "replicate"
 
 
 class CircularPad1d(_Pad):
-    """A sequence continued from its other end."""
+    """Pads a sequence with its opposite side
+
+    Input (N, C, L) or (C, L), output (N, C, Lout): each extent grows by its two paddings.
+
+        nn.CircularPad1d(1)(tn.ones(2, 3, 8)).shape  # [2, 3, 10]
+    """
 
     _rank, _mode = 1, "circular"
 
 
 class CircularPad2d(_Pad):
-    """An image continued from its other side."""
+    """Pads an image with its opposite side
+
+    Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout): each extent grows by its two paddings.
+
+        nn.CircularPad2d(1)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 10, 10]
+    """
 
     _rank, _mode = 2, "circular"
 
 
 class CircularPad3d(_Pad):
-    """A volume continued from its other side."""
+    """Pads a volume with its opposite side
+
+    Input (N, C, D, H, W) or (C, D, H, W), output (N, C, Dout, Hout, Wout): each extent grows by its two
+    paddings.
+
+        nn.CircularPad3d(1)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 10, 10, 10]
+    """
 
     _rank, _mode = 3, "circular"
 
@@ -100,7 +148,12 @@ class _ConstantPad(_Pad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """A sequence between borders of one value."""
+    """Pads a sequence with one value
+
+    Input (N, C, L) or (C, L), output (N, C, Lout): each extent grows by its two paddings.
+
+        nn.ConstantPad1d(1, 5.0)(tn.ones(2, 3, 8)).shape  # [2, 3, 10]
+    """
 
     _rank = 1
 
@@ -115,13 +168,24 @@ class ConstantPad2d(_ConstantPad):
 
 
 class ConstantPad3d(_ConstantPad):
-    """A volume within a border of one value."""
+    """Pads a volume with one value
+
+    Input (N, C, D, H, W) or (C, D, H, W), output (N, C, Dout, Hout, Wout): each extent grows by its two
+    paddings.
+
+        nn.ConstantPad3d(1, 5.0)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 10, 10, 10]
+    """
 
     _rank = 3
 
 
 class ZeroPad1d(ConstantPad1d):
-    """A sequence between zeros."""
+    """Pads a sequence with zeros
+
+    Input (N, C, L) or (C, L), output (N, C, Lout): each extent grows by its two paddings.
+
+        nn.ZeroPad1d(1)(tn.ones(2, 3, 8)).shape  # [2, 3, 10]
+    """
 
     def __init__(self, padding: Any):
         super().__init__(padding, 0.0)
@@ -131,7 +195,12 @@ class ZeroPad1d(ConstantPad1d):
 
 
 class ZeroPad2d(ConstantPad2d):
-    """An image within zeros."""
+    """Pads an image with zeros
+
+    Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout): each extent grows by its two paddings.
+
+        nn.ZeroPad2d(1)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 10, 10]
+    """
 
     def __init__(self, padding: Any):
         super().__init__(padding, 0.0)
@@ -141,7 +210,13 @@ class ZeroPad2d(ConstantPad2d):
 
 
 class ZeroPad3d(ConstantPad3d):
-    """A volume within zeros."""
+    """Pads a volume with zeros
+
+    Input (N, C, D, H, W) or (C, D, H, W), output (N, C, Dout, Hout, Wout): each extent grows by its two
+    paddings.
+
+        nn.ZeroPad3d(1)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 10, 10, 10]
+    """
 
     def __init__(self, padding: Any):
         super().__init__(padding, 0.0)

@@ -48,7 +48,12 @@ class _MaxPool(Module):
 
 
 class MaxPool1d(_MaxPool):
-    """The maximum of each window of a sequence; with return_indices also where it was."""
+    """The maximum of each window of a sequence; with return_indices also its position
+
+    Input (N, C, L) or (C, L), output (N, C, Lout).
+
+        nn.MaxPool1d(2)(tn.ones(2, 3, 8)).shape  # [2, 3, 4]
+    """
 
     _rank = 1
 
@@ -66,7 +71,12 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """The maximum of each window of a volume; with return_indices also where it was."""
+    """The maximum of each window of a volume; with return_indices also its position
+
+    Input (N, C, D, H, W) or (C, D, H, W), output (N, C, Dout, Hout, Wout).
+
+        nn.MaxPool3d(2)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 4, 4, 4]
+    """
 
     _rank = 3
 
@@ -90,25 +100,49 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Maxima put back to where MaxPool1d found them, among zeros."""
+    """Puts maxima back where MaxPool1d found them, with zeros elsewhere
+
+    Input and indices (N, C, L) as MaxPool1d returns them, output (N, C, Lout).
+
+        pooled, where = nn.MaxPool1d(2, return_indices=True)(tn.ones(2, 3, 8))
+        nn.MaxUnpool1d(2)(pooled, where).shape  # [2, 3, 8]
+    """
 
     _rank = 1
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Maxima put back to where MaxPool2d found them, among zeros."""
+    """Puts maxima back where MaxPool2d found them, with zeros elsewhere
+
+    Input and indices (N, C, H, W) as MaxPool2d returns them, output (N, C, Hout, Wout).
+
+        pooled, where = nn.MaxPool2d(2, return_indices=True)(tn.ones(2, 3, 8, 8))
+        nn.MaxUnpool2d(2)(pooled, where).shape  # [2, 3, 8, 8]
+    """
 
     _rank = 2
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Maxima put back to where MaxPool3d found them, among zeros."""
+    """Puts maxima back where MaxPool3d found them, with zeros elsewhere
+
+    Input and indices (N, C, D, H, W) as MaxPool3d returns them, output (N, C, Dout, Hout, Wout).
+
+        pooled, where = nn.MaxPool3d(2, return_indices=True)(tn.ones(2, 3, 8, 8, 8))
+        nn.MaxUnpool3d(2)(pooled, where).shape  # [2, 3, 8, 8, 8]
+    """
 
     _rank = 3
 
 
 class AvgPool1d(Module):
-    """The mean of each window of a sequence; count_include_pad says whether padding counts."""
+    """The mean of each window of a sequence; count_include_pad says whether padding counts
+
+    Input (N, C, L) or (C, L), output (N, C, Lout). Each extent becomes floor((n + 2·padding - kernel_size) /
+    stride + 1).
+
+        nn.AvgPool1d(2)(tn.ones(2, 3, 8)).shape  # [2, 3, 4]
+    """
 
     @in_layer
     def __init__(
@@ -170,6 +204,8 @@ class AvgPool2d(_AvgPool):
     """The mean of each window of an image
 
     count_include_pad says whether padding counts; divisor_override divides by another number altogether.
+
+        nn.AvgPool2d(2)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 4, 4]
     """
 
     _rank = 2
@@ -179,6 +215,8 @@ class AvgPool3d(_AvgPool):
     """The mean of each window of a volume
 
     count_include_pad says whether padding counts; divisor_override divides by another number altogether.
+
+        nn.AvgPool3d(2)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 4, 4, 4]
     """
 
     _rank = 3
@@ -216,13 +254,24 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """The maximum of each of as many windows of an image as the output needs, placed at random."""
+    """The maximum of each of output_size windows, placed at random over the image
+
+    Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout), each extent given or a ratio of the input's.
+
+        nn.FractionalMaxPool2d(2, output_size=5)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 5, 5]
+    """
 
     _rank = 2
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """The maximum of each of as many windows of a volume as the output needs, placed at random."""
+    """The maximum of each of output_size windows, placed at random over the volume
+
+    Input (N, C, D, H, W) or (C, D, H, W), output (N, C, Dout, Hout, Wout), each extent given or a ratio of
+    the input's.
+
+        nn.FractionalMaxPool3d(2, output_size=5)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 5, 5, 5]
+    """
 
     _rank = 3
 
@@ -249,19 +298,34 @@ class _LPPool(Module):
 
 
 class LPPool1d(_LPPool):
-    """(Σ xᵖ)^(1/p) of each window of a sequence, p being norm_type"""
+    """(Σ xᵖ)^(1/p) of each window of a sequence, where p is norm_type
+
+    Input (N, C, L) or (C, L), output (N, C, Lout).
+
+        nn.LPPool1d(2, 2)(tn.ones(2, 3, 8)).shape  # [2, 3, 4]
+    """
 
     _rank = 1
 
 
 class LPPool2d(_LPPool):
-    """(Σ xᵖ)^(1/p) of each window of an image, p being norm_type"""
+    """(Σ xᵖ)^(1/p) of each window of an image, where p is norm_type
+
+    Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout).
+
+        nn.LPPool2d(2, 2)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 4, 4]
+    """
 
     _rank = 2
 
 
 class LPPool3d(_LPPool):
-    """(Σ xᵖ)^(1/p) of each window of a volume, p being norm_type"""
+    """(Σ xᵖ)^(1/p) of each window of a volume, where p is norm_type
+
+    Input (N, C, D, H, W) or (C, D, H, W), output (N, C, Dout, Hout, Wout).
+
+        nn.LPPool3d(2, 2)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 4, 4, 4]
+    """
 
     _rank = 3
 
@@ -281,22 +345,36 @@ class _AdaptiveAvgPool(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """The mean of each of output_size windows that together cover a sequence."""
+    """The mean of each window, where output_size windows together cover the sequence
+
+    Input (N, C, L) or (C, L), output (N, C, output_size).
+
+        nn.AdaptiveAvgPool1d(4)(tn.ones(2, 3, 8)).shape  # [2, 3, 4]
+    """
 
     _rank = 1
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """The mean of each of output_size windows that together cover an image; None keeps an extent
+    """The mean of each window, where output_size windows together cover the image; None keeps an extent
 
     nn.AdaptiveAvgPool2d((5, None))(tn.ones(1, 64, 8, 9)).shape  # [1, 64, 5, 9]
+
+    Input (N, C, H, W) or (C, H, W), output (N, C, *output_size).
+
+        nn.AdaptiveAvgPool2d(4)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 4, 4]
     """
 
     _rank = 2
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """The mean of each of output_size windows that together cover a volume; None keeps an extent."""
+    """The mean of each window, where output_size windows together cover the volume; None keeps an extent
+
+    Input (N, C, D, H, W) or (C, D, H, W), output (N, C, *output_size).
+
+        nn.AdaptiveAvgPool3d(4)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 4, 4, 4]
+    """
 
     _rank = 3
 
@@ -317,18 +395,33 @@ class _AdaptiveMaxPool(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """The maximum of each of output_size windows that together cover a sequence."""
+    """The maximum of each window, where output_size windows together cover the sequence
+
+    Input (N, C, L) or (C, L), output (N, C, output_size).
+
+        nn.AdaptiveMaxPool1d(4)(tn.ones(2, 3, 8)).shape  # [2, 3, 4]
+    """
 
     _rank = 1
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """The maximum of each of output_size windows that together cover an image; None keeps an extent."""
+    """The maximum of each window, where output_size windows together cover the image; None keeps an extent
+
+    Input (N, C, H, W) or (C, H, W), output (N, C, *output_size).
+
+        nn.AdaptiveMaxPool2d(4)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 4, 4]
+    """
 
     _rank = 2
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """The maximum of each of output_size windows that together cover a volume; None keeps an extent."""
+    """The maximum of each window, where output_size windows together cover the volume; None keeps an extent
+
+    Input (N, C, D, H, W) or (C, D, H, W), output (N, C, *output_size).
+
+        nn.AdaptiveMaxPool3d(4)(tn.ones(2, 3, 8, 8, 8)).shape  # [2, 3, 4, 4, 4]
+    """
 
     _rank = 3

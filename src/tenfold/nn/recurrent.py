@@ -181,6 +181,8 @@ class RNN(RNNBase):
     input (L, N, input_size), or with batch_first (N, L, input_size), or without N; h_0 (layers·directions, N,
     hidden_size). Returns the last layer's hidden states (L, N, directions·hidden_size), and the last of each
     layer.
+
+        output, h = nn.RNN(10, 20, num_layers=2)(tn.ones(5, 3, 10))  # [5, 3, 20], [2, 3, 20]
     """
 
     @in_layer
@@ -246,6 +248,8 @@ class GRU(RNNBase):
     n = tanh(W_in x_t + b_in + r·(W_hn h_(t-1) + b_hn)),  h_t = (1 - z)·n + z·h_(t-1)
 
     Shapes are those of RNN.
+
+        output, h = nn.GRU(10, 20, num_layers=2)(tn.ones(5, 3, 10))  # [5, 3, 20], [2, 3, 20]
     """
 
     def __init__(
@@ -326,7 +330,12 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it; x is (N, input_size), h (N, hidden_size)"""
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it: one step of an RNN
+
+    Input (N, input_size) and h (N, hidden_size), output h' (N, hidden_size); each also without N.
+
+        nn.RNNCell(10, 20)(tn.ones(3, 10)).shape  # [3, 20]
+    """
 
     @in_layer
     def __init__(
@@ -349,7 +358,12 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an LSTM: (h', c') from x (N, input_size) and (h, c), each (N, hidden_size)."""
+    """One step of an LSTM, from x and (h, c) to (h', c')
+
+    Input (N, input_size), h and c (N, hidden_size), output (h', c'); each also without N.
+
+        h, c = nn.LSTMCell(10, 20)(tn.ones(3, 10))  # [3, 20], [3, 20]
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -363,7 +377,12 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a GRU: h' from x (N, input_size) and h (N, hidden_size)."""
+    """One step of a GRU, from x and h to h'
+
+    Input (N, input_size) and h (N, hidden_size), output h' (N, hidden_size); each also without N.
+
+        nn.GRUCell(10, 20)(tn.ones(3, 10)).shape  # [3, 20]
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None

@@ -29,7 +29,12 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(*, C, H·r, W·r) to (*, C·r², H, W), r being downscale_factor: PixelShuffle undone"""
+    """Moves each r by r block of pixels into channels, where r is downscale_factor
+
+    Input (*, C, H·r, W·r), output (*, C·r², H, W).
+
+        nn.PixelUnshuffle(2)(tn.ones(1, 1, 4, 4)).shape  # [1, 4, 2, 2]
+    """
 
     def __init__(self, downscale_factor: int):
         super().__init__()
@@ -43,7 +48,12 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Channels (dimension 1) in another order: the first of each group, then the second of each."""
+    """Interleaves groups of channels: the first channel of each group, then the second of each
+
+    Input and output (N, C, *).
+
+        nn.ChannelShuffle(2)(tn.arange(4.0).reshape(1, 4, 1)).flatten()  # [0.0, 2.0, 1.0, 3.0]
+    """
 
     def __init__(self, groups: int):
         super().__init__()
@@ -101,7 +111,12 @@ class Unflatten(Module):
 
 
 class Fold(Module):
-    """Patches (N, C·∏kernel_size, L) added up in images (N, C, *output_size)."""
+    """Adds patches up to images, the reverse of Unfold
+
+    Input (N, C·∏kernel_size, L), output (N, C, *output_size).
+
+        nn.Fold((4, 4), 2, stride=2)(tn.ones(1, 12, 4)).shape  # [1, 3, 4, 4]
+    """
 
     def __init__(
         self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
@@ -124,7 +139,12 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """The patches of images (N, C, *extents), as (N, C·∏kernel_size, L)."""
+    """Takes images apart into patches
+
+    Input (N, C, H, W), output (N, C·∏kernel_size, L) with one column for each of L patches.
+
+        nn.Unfold(2, stride=2)(tn.ones(1, 3, 4, 4)).shape  # [1, 12, 4]
+    """
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
         super().__init__()
@@ -182,14 +202,24 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsample by the nearest pixel."""
+    """Upsamples images by repeating the nearest pixel
+
+    Input (N, C, H, W), output (N, C, *size) or scaled by scale_factor.
+
+        nn.UpsamplingNearest2d(scale_factor=2)(tn.ones(1, 3, 4, 4)).shape  # [1, 3, 8, 8]
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None):
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsample between the four nearest pixels, corners onto corners."""
+    """Upsamples images bilinearly, with the corners aligned
+
+    Input (N, C, H, W), output (N, C, *size) or scaled by scale_factor.
+
+        nn.UpsamplingBilinear2d(scale_factor=2)(tn.ones(1, 3, 4, 4)).shape  # [1, 3, 8, 8]
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None):
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -57,6 +57,8 @@ class SyncBatchNorm(_BatchNorm):
 
     Input (N, C, *). In training the statistics are those of all processes' batches together. On a mesh every
     batch norm does so, and this one as any other.
+
+        nn.SyncBatchNorm(3)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 8, 8]
     """
 
     @in_layer

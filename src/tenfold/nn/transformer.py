@@ -89,6 +89,9 @@ class TransformerDecoderLayer(Module):
     normalised
 
     With norm_first the inputs are normalised instead of the sums.
+
+        layer = nn.TransformerDecoderLayer(16, 2, batch_first=True)
+        layer(tn.ones(1, 4, 16), tn.ones(1, 5, 16)).shape  # [1, 4, 16]
     """
 
     @in_layer
@@ -155,7 +158,13 @@ class TransformerDecoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer, one after the other, and a normalisation if one is given."""
+    """Calls num_layers copies of an encoder layer in turn, then `norm` if there is one
+
+    Source and output (S, N, E), or (N, S, E) with batch_first layers.
+
+        layer = nn.TransformerEncoderLayer(16, 2, batch_first=True)
+        nn.TransformerEncoder(layer, 2)(tn.ones(1, 5, 16)).shape  # [1, 5, 16]
+    """
 
     def __init__(
         self,
@@ -187,7 +196,13 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Copies of a decoder layer, one after the other, and a normalisation if one is given."""
+    """Calls num_layers copies of a decoder layer in turn, then `norm` if there is one
+
+    Target and output (T, N, E), memory (S, N, E); N first with batch_first layers.
+
+        layer = nn.TransformerDecoderLayer(16, 2, batch_first=True)
+        nn.TransformerDecoder(layer, 2)(tn.ones(1, 4, 16), tn.ones(1, 5, 16)).shape  # [1, 4, 16]
+    """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None):
         super().__init__()

@@ -14,8 +14,19 @@ from tenfold.tensor import Tensor
 
 
 class Adafactor(Updating):
-    """Steps relative to the size of a parameter, over the root of an estimate of squared gradients that takes
-    memory for a row and a column only. `d` bounds how large a step may be."""
+    """Adafactor: steps relative to a parameter's size, with memory for a row and a column only
+
+    The average of squared gradients of a matrix is estimated from its row and column means. `d` bounds how
+    large a step may be.
+
+    One step from 1, where the gradient is 1:
+
+        w = tn.ones(2, requires_grad=True)
+        optimizer = tn.optim.Adafactor([w], lr=0.1)
+        w.sum().backward()
+        optimizer.step()
+        w.detach()  # [0.9, 0.9]
+    """
 
     elementwise = False
     numbers = ("lr", "beta2_decay", "eps", "d", "weight_decay")

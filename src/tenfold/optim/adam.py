@@ -40,10 +40,18 @@ def _averages(grad: Value, state: State, options: Any) -> tuple[Value, Value]:
 
 
 class Adam(Updating):
-    """Steps of `lr · m̂ / (√v̂ + eps)`, where m̂ and v̂ are averages of gradients and of their squares, corrected
-    for their start at zero.
+    """Adam: w ← w - lr·m̂ / (√v̂ + eps), with averages m of gradients and v of their squares
 
+    m ← β₁·m + (1 - β₁)·g, v ← β₂·v + (1 - β₂)·g²; m̂ and v̂ are m and v corrected for their start at zero.
     `amsgrad` divides by the largest v so far; `decoupled_weight_decay` is what makes it AdamW.
+
+    One step from 1, where the gradient is 1:
+
+        w = tn.ones(2, requires_grad=True)
+        optimizer = tn.optim.Adam([w], lr=0.1)
+        w.sum().backward()
+        optimizer.step()
+        w.detach()  # [0.9, 0.9]
     """
 
     numbers = ("lr", "betas", "eps", "weight_decay")
@@ -103,7 +111,16 @@ class Adam(Updating):
 
 
 class AdamW(Adam):
-    """Adam with weight decay that is no part of the gradient: parameters shrink by `lr · weight_decay`."""
+    """Adam with decoupled weight decay: w ← (1 - lr·weight_decay)·w before Adam's step
+
+    One step from 1, where the gradient is 1:
+
+        w = tn.ones(2, requires_grad=True)
+        optimizer = tn.optim.AdamW([w], lr=0.1, weight_decay=0.01)
+        w.sum().backward()
+        optimizer.step()
+        w.detach()  # [0.899, 0.899]
+    """
 
     def __init__(
         self,
@@ -142,7 +159,16 @@ class AdamW(Adam):
 
 
 class Adamax(Updating):
-    """Adam with the largest gradient of late, in place of the average of squares."""
+    """Adam with the infinity norm: w ← w - lr·m̂ / u, where u ← max(β₂·u, |g| + eps)
+
+    One step from 1, where the gradient is 1:
+
+        w = tn.ones(2, requires_grad=True)
+        optimizer = tn.optim.Adamax([w], lr=0.1)
+        w.sum().backward()
+        optimizer.step()
+        w.detach()  # [0.9, 0.9]
+    """
 
     numbers = ("lr", "betas", "eps", "weight_decay")
     flags = ("maximize",)
@@ -190,7 +216,16 @@ class Adamax(Updating):
 
 
 class NAdam(Updating):
-    """Adam with Nesterov's momentum: the step looks ahead by the gradient just seen."""
+    """Adam with Nesterov's momentum: the step combines m̂ with the present gradient
+
+    One step from 1, where the gradient is 1:
+
+        w = tn.ones(2, requires_grad=True)
+        optimizer = tn.optim.NAdam([w], lr=0.1)
+        w.sum().backward()
+        optimizer.step()
+        w.detach()  # [0.8944, 0.8944]
+    """
 
     numbers = ("lr", "betas", "eps", "weight_decay", "momentum_decay")
     flags = ("maximize", "decoupled_weight_decay")
@@ -247,7 +282,18 @@ class NAdam(Updating):
 
 
 class RAdam(Updating):
-    """Adam whose steps adapt only once the average of squares rests on enough of them."""
+    """Rectified Adam: adapts its steps only once the average of squares rests on enough of them
+
+    Before that it takes steps of lr·m̂. Later steps are Adam's, times a factor that grows towards 1.
+
+    One step from 1, where the gradient is 1:
+
+        w = tn.ones(2, requires_grad=True)
+        optimizer = tn.optim.RAdam([w], lr=0.1)
+        w.sum().backward()
+        optimizer.step()
+        w.detach()  # [0.9, 0.9]
+    """
 
     numbers = ("lr", "betas", "eps", "weight_decay")
     flags = ("maximize", "decoupled_weight_decay")

@@ -23,7 +23,18 @@ from tenfold.tensor import Tensor
 
 
 class Adagrad(Updating):
-    """Steps over the root of the sum of all squared gradients."""
+    """Adagrad: w ← w - lr·g / (√s + eps), where s is the sum of all squared gradients
+
+    lr shrinks as lr / (1 + lr_decay·t).
+
+    One step from 1, where the gradient is 1:
+
+        w = tn.ones(2, requires_grad=True)
+        optimizer = tn.optim.Adagrad([w], lr=0.1)
+        w.sum().backward()
+        optimizer.step()
+        w.detach()  # [0.9, 0.9]
+    """
 
     numbers = ("lr", "lr_decay", "eps", "weight_decay")
     takes_sparse = True
@@ -80,7 +91,18 @@ class Adagrad(Updating):
 
 
 class Adadelta(Updating):
-    """Steps as large as past ones were for gradients of such a size: no unit but the parameter's own."""
+    """Adadelta: w ← w - lr·Δ, where Δ = g·√(u + eps) / √(v + eps)
+
+    v is an average of squared gradients and u of squared Δ, in which rho of the old average stays.
+
+    One step from 1, where the gradient is 1:
+
+        w = tn.ones(2, requires_grad=True)
+        optimizer = tn.optim.Adadelta([w])
+        w.sum().backward()
+        optimizer.step()
+        w.detach()  # [0.9968, 0.9968]
+    """
 
     numbers = ("lr", "rho", "eps", "weight_decay")
     flags = ("maximize",)
@@ -128,7 +150,18 @@ class Adadelta(Updating):
 
 
 class RMSprop(Updating):
-    """Steps over the root of an average of squared gradients; `centered`, of their variance."""
+    """RMSprop: w ← w - lr·g / (√v + eps), where v ← alpha·v + (1 - alpha)·g²
+
+    `centered` subtracts the square of the average gradient from v; momentum works on the steps.
+
+    One step from 1, where the gradient is 1:
+
+        w = tn.ones(2, requires_grad=True)
+        optimizer = tn.optim.RMSprop([w], lr=0.1)
+        w.sum().backward()
+        optimizer.step()
+        w.detach()  # [0.0, 0.0]
+    """
 
     numbers = ("lr", "momentum", "alpha", "eps", "weight_decay")
     flags = ("centered", "maximize")
@@ -188,7 +221,19 @@ class RMSprop(Updating):
 
 
 class Rprop(Updating):
-    """Steps by the sign of the gradient alone, each element's size growing while its sign stays."""
+    """Resilient backpropagation: steps by the sign of the gradient, w ← w - s·sign(g)
+
+    The step size s of an element grows by etas[1] while the sign stays, and shrinks by etas[0] when it
+    changes.
+
+    One step from 1, where the gradient is 1:
+
+        w = tn.ones(2, requires_grad=True)
+        optimizer = tn.optim.Rprop([w], lr=0.1)
+        w.sum().backward()
+        optimizer.step()
+        w.detach()  # [0.9, 0.9]
+    """
 
     numbers = ("lr", "etas", "step_sizes")
     flags = ("maximize",)

@@ -45,7 +45,19 @@ class Cycling(LRScheduler):
 
 
 class CyclicLR(Cycling):
-    """Up from `base_lr` to `max_lr` and down again, over and over, the height of each cycle by `mode`."""
+    """Cycles the learning rate between `base_lr` and `max_lr`; `mode` sets the height of each cycle
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.lr_scheduler.CyclicLR(optimizer, 0.1, 1.0, step_size_up=2, cycle_momentum=False)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [0.55, 1.0, 0.55, 0.1]
+    """
 
     def __init__(
         self,
@@ -126,8 +138,22 @@ HEIGHTS: dict[str, tuple[str, Callable[[float, float], float]]] = {
 
 
 class OneCycleLR(Cycling):
-    """Up from `max_lr / div_factor` to `max_lr` in the first `pct_start` of all steps, then down to a
-    `final_div_factor`th of where it began."""
+    """Raises the learning rate to `max_lr` once, then lowers it far below where it began
+
+    It starts at `max_lr / div_factor`, rises in the first `pct_start` of all steps, and ends at a
+    `final_div_factor`th of where it began.
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=10)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [0.52, 1.0, 0.9505, 0.8117]
+    """
 
     def __init__(
         self,
@@ -219,8 +245,21 @@ def _positive(name: str, number: Any) -> int:
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Down to `eta_min` along half a cosine of `T_0` epochs, and from the start again in periods that grow by
-    `T_mult`. Its epochs may be fractions."""
+    """Moves the learning rate down to `eta_min` along a cosine, over and over
+
+    The first period is `T_0` epochs, and each is `T_mult` times as long as the last. Epochs may be fractions.
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [0.5, 1.0, 0.5, 1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -268,7 +307,21 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times `factor` when the metric given to `step` has not improved for more than `patience` epochs."""
+    """Multiplies the learning rate by `factor` when a metric stops improving for `patience` epochs
+
+    `step` takes the metric; mode="max" is for one that should rise.
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step(2.0)
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [1.0, 0.1, 0.01, 0.001]
+    """
 
     needs_metrics = True
 

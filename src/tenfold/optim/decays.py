@@ -30,7 +30,19 @@ class ByFunction(LRScheduler):
 
 
 class LambdaLR(ByFunction):
-    """The initial rate times a function of the epoch."""
+    """Sets the learning rate to the initial rate times a function of the epoch
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [0.5, 0.25, 0.125, 0.0625]
+    """
 
     def get_lr(self) -> Rates:
         self._check_asked()
@@ -41,7 +53,19 @@ class LambdaLR(ByFunction):
 
 
 class MultiplicativeLR(ByFunction):
-    """The rate of the epoch before times a function of the epoch."""
+    """Multiplies the learning rate by a function of the epoch
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [0.5, 0.25, 0.125, 0.0625]
+    """
 
     def get_lr(self) -> Rates:
         self._check_asked()
@@ -55,7 +79,19 @@ class MultiplicativeLR(ByFunction):
 
 
 class StepLR(LRScheduler):
-    """Times `gamma` every `step_size` epochs."""
+    """Multiplies the learning rate by `gamma` every `step_size` epochs
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [1.0, 0.1, 0.1, 0.01]
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
         self.step_size = step_size
@@ -72,7 +108,19 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times `gamma` at each of the milestones."""
+    """Multiplies the learning rate by `gamma` at each of the milestones
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.lr_scheduler.MultiStepLR(optimizer, [2, 4])
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [1.0, 0.1, 0.1, 0.01]
+    """
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -92,7 +140,19 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times `factor` for the first `total_iters` epochs."""
+    """Multiplies the initial rate by `factor` for the first `total_iters` epochs
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [0.5, 1.0, 1.0, 1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -115,7 +175,19 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """From `start_factor` to `end_factor` in `total_iters` epochs."""
+    """Scales the learning rate by a factor, from `start_factor` to `end_factor` in `total_iters` epochs
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=4)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [0.625, 0.75, 0.875, 1.0]
+    """
 
     def __init__(
         self,
@@ -152,7 +224,19 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times `gamma` at every epoch."""
+    """Multiplies the learning rate by `gamma` at every epoch
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [0.5, 0.25, 0.125, 0.0625]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
         self.gamma = gamma
@@ -167,7 +251,19 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Down to zero in `total_iters` epochs, along a power."""
+    """Decays the learning rate to zero: lr·(1 - epoch / total_iters)^power
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [0.75, 0.5, 0.25, 0.0]
+    """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
         self.total_iters = total_iters
@@ -187,7 +283,19 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Down to `eta_min` along half a cosine of `T_max` epochs, and up again."""
+    """Moves the learning rate along a cosine, down to `eta_min` in `T_max` epochs and up again
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [0.8536, 0.5, 0.1464, 0.0]
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
         self.T_max = T_max

@@ -23,8 +23,23 @@ from tenfold.tensor import Tensor, leaf
 
 
 class LBFGS(Optimizer):
-    """Up to `max_iter` iterations a step, each of which calls the closure; `line_search_fn="strong_wolfe"`
-    looks for a good length of each, instead of `lr`."""
+    """Limited-memory BFGS: up to `max_iter` quasi-Newton iterations a step, each of which calls the closure
+
+    `line_search_fn="strong_wolfe"` searches for a good length of each, instead of `lr`.
+
+    One step:
+
+        w = tn.ones(2, requires_grad=True)
+        optimizer = tn.optim.LBFGS([w], line_search_fn="strong_wolfe")
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (w * w).sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)  # the loss before the step
+    """
 
     def __init__(
         self,

@@ -17,10 +17,17 @@ ADJUSTMENTS = (None, "original", "match_rms_adamw")
 
 
 class Muon(Updating):
-    """Steps along U f(S) Vᵀ, where U S Vᵀ is an average of gradients and f brings singular values near 1.
+    """Muon: orthogonalized momentum, w ← w - lr·U f(S) Vᵀ, where U S Vᵀ is an average of gradients
 
-    f is a polynomial a s + b s³ + c s⁵ of `ns_coefficients`, `ns_steps` times over, in bfloat16. For weights
-    of hidden layers, which are matrices; others are for another optimizer.
+    f brings singular values near 1: a polynomial a s + b s³ + c s⁵ of `ns_coefficients`, applied `ns_steps`
+    times in bfloat16. It is for weights of hidden layers, which are matrices; others need another optimizer.
+
+    One step:
+
+        w = tn.ones(2, 3, requires_grad=True)
+        optimizer = tn.optim.Muon([w], lr=0.1)
+        w.sum().backward()
+        optimizer.step()
     """
 
     elementwise = False

@@ -177,7 +177,21 @@ class Combined(LRScheduler):
 
 
 class SequentialLR(Combined):
-    """One schedule after the other, each from its milestone on."""
+    """Applies one schedule after the other, each from its milestone on
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        first = tn.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+        then = tn.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        schedule = tn.optim.lr_scheduler.SequentialLR(optimizer, [first, then], milestones=[2])
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [0.5, 1.0, 0.5, 0.25]
+    """
 
     def __init__(
         self,
@@ -224,7 +238,21 @@ def _undo(scheduler: Any) -> None:
 
 
 class ChainedScheduler(Combined):
-    """All of the schedules at every step, each on what the one before has made."""
+    """Applies all of its schedules at every step, each to what the one before has set
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        halved = tn.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        warmed = tn.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+        schedule = tn.optim.lr_scheduler.ChainedScheduler([halved, warmed])
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [0.25, 0.25, 0.125, 0.0625]
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):
         if not schedulers:

@@ -13,10 +13,18 @@ from tenfold.tensor import Tensor
 
 
 class SGD(Updating):
-    """Steps of `lr` times the gradient; with momentum, times
-    `momentum · buffer + (1 - dampening) · gradient`.
+    """Gradient descent: w ← w - lr·g, with momentum w ← w - lr·b where b ← momentum·b + (1 - dampening)·g
 
-    Whether there is momentum at all is decided when a step is recorded; how much, whenever it runs.
+    weight_decay·w is added to g. Whether there is momentum at all is decided when a step is recorded; how
+    much, whenever it runs.
+
+    One step from 1, where the gradient is 1:
+
+        w = tn.ones(2, requires_grad=True)
+        optimizer = tn.optim.SGD([w], lr=0.1, momentum=0.9)
+        w.sum().backward()
+        optimizer.step()
+        w.detach()  # [0.9, 0.9]
     """
 
     numbers = ("lr", "momentum", "dampening", "weight_decay")
@@ -81,7 +89,19 @@ class SGD(Updating):
 
 
 class ASGD(Updating):
-    """Gradient descent with steps that shrink; `state["ax"]` is the average of the parameters over time."""
+    """Averaged gradient descent: steps that shrink over time, and the average of the parameters
+
+    w ← (1 - lambd·η)·w - η·g, where η = lr / (1 + lambd·lr·t)^alpha. `state[w]["ax"]` is the average of w
+    after the first t0 steps.
+
+    One step from 1, where the gradient is 1:
+
+        w = tn.ones(2, requires_grad=True)
+        optimizer = tn.optim.ASGD([w], lr=0.1)
+        w.sum().backward()
+        optimizer.step()
+        w.detach()  # [0.9, 0.9]
+    """
 
     numbers = ("lr", "lambd", "alpha", "t0", "weight_decay")
     flags = ("maximize",)

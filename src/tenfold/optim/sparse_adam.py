@@ -13,7 +13,15 @@ from tenfold.tensor.dispatch import aten
 
 
 class SparseAdam(Optimizer):
-    """Adam's step for the elements that a sparse gradient stores; averages of the others stay as they are."""
+    """Adam for sparse gradients: only elements that the gradient stores, and their averages, change
+
+    One step:
+
+        table = tn.nn.Embedding(3, 2, sparse=True)
+        optimizer = tn.optim.SparseAdam(table.parameters(), lr=0.1)
+        table(tn.tensor([1])).sum().backward()
+        optimizer.step()
+    """
 
     def __init__(
         self,

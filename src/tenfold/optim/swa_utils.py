@@ -150,7 +150,19 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """To `swa_lr` in `anneal_epochs`, and there to stay."""
+    """Moves the learning rate to `swa_lr` in `anneal_epochs` epochs, and keeps it there
+
+    The rates of four epochs, where the optimizer's is 1:
+
+        optimizer = tn.optim.SGD([tn.ones(2, requires_grad=True)], lr=1.0)
+        schedule = tn.optim.swa_utils.SWALR(optimizer, swa_lr=0.1, anneal_epochs=2, anneal_strategy="linear")
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            schedule.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+        rates  # [0.55, 0.1, 0.1, 0.1]
+    """
 
     def __init__(
         self,

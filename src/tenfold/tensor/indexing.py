@@ -313,7 +313,12 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
 
 
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
-    """1 where a new last dimension's place is the element, else 0; -1 evaluates to find the largest class."""
+    """Turns classes (*) into vectors (*, num_classes) that are 1 at the class and 0 elsewhere
+
+    num_classes=-1 evaluates the input to find the largest class.
+
+        F.one_hot(tn.tensor([0, 2]))  # [[1, 0, 0], [0, 0, 1]]
+    """
     if input.dtype is dtypes.int64 and type(num_classes) is int and num_classes == -1:
         if not input.numel():
             raise ArgumentError("an empty tensor does not tell the number of classes").located(

@@ -113,6 +113,34 @@ def test_open_groups_are_framed_and_all_of_a_tall_graph_can_be_seen(browser, tmp
     assert browser.run("page.graph.boxes.length") < boxes
 
 
+def test_a_large_graph_opens_as_far_as_it_can_be_read(browser, tmp_path):
+    class Model(tn.nn.Module):
+        def __init__(self):
+            super().__init__()
+            block = lambda: tn.nn.Sequential(*[tn.nn.Linear(4, 4), tn.nn.Tanh()] * 8)
+            self.h, self.head = tn.nn.Sequential(*[block() for _ in range(8)]), tn.nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.head(self.h(x))
+
+    model = Model()
+
+    def step(x):
+        model(x).sum().backward()
+        return [param.grad for param in model.parameters()]
+
+    with watching_modules() as paths:
+        trace = record_call(step, (tn.ones(2, 4),), {}, tn.Tensor).recording.trace
+    drafted(trace, trace.device, "step", paths, compiled=False)().save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    browser.click("#tab-graph")
+    for show in ("true", SHOW_FLAT):  # whose gradient is one group of hundreds of ops
+        browser.run(show)
+        labels = browser.run("page.graph.boxes.filter((box) => box.group).map((box) => box.label)")
+        assert {f"h.{i}" for i in range(8)} <= set(labels)
+        assert browser.run("page.graph.boxes.length") <= 60
+
+
 def test_boxes_of_the_graph_have_bars_of_what_they_cost(browser, explained):
     browser.open(explained(programs.product)[1])
     browser.click("#tab-graph")
@@ -178,6 +206,18 @@ def test_two_stages_stand_beside_each_other(browser, explained):
         left, right = browser.run(numbers, key)
         assert left == list(range(len(explanation.stage("trace").lines)))
         assert right == list(range(len(explanation.stage(key).lines)))
+
+
+def test_two_stages_begin_past_the_inputs(browser, tmp_path):
+    def total(*values):
+        return sum(value.exp() for value in values)
+
+    trace = record_call(total, tuple(tn.ones(2) for _ in range(40)), {}, tn.Tensor).recording.trace
+    drafted(trace, trace.device, "total", compiled=False)().save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    browser.press("c")
+    drawn = "[...document.querySelectorAll('#diff .row')].map((row) => row.textContent)"
+    browser.until(f"{drawn}.some((line) => line.includes('aten.exp'))")
 
 
 def test_listings_are_compared_as_difflib_does(browser, explained):

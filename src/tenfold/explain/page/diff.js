@@ -62,7 +62,7 @@ class DiffView {
     }, { passive: true }));
     // Begin with the first difference, or past the arguments, which nothing came from.
     const first = left.program === right.program
-      ? rows.findIndex((row) => row.left >= 0 && row.right >= 0)
+      ? rows.findIndex((row) => row.right >= 0 && left.stage.links[row.left]?.length)
       : rows.findIndex(({ look }) => look === "changed");
     if (first > 10) lists.forEach((list) => list.start(first - 4));
   }

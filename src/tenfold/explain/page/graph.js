@@ -1,6 +1,6 @@
 // The Trace or FlatIR as a graph in layers: groups by module path open and close, the rest is drag and wheel.
 
-const SHOWN = 60;  // boxes that are drawn before groups start out closed
+const SHOWN = 60;  // boxes that are drawn at first; one group may add a third of them
 const FRAME = { side: 22, top: 18, bottom: 7 };  // around an open group; edges that pass its boxes run inside
 
 class GraphView {
@@ -103,15 +103,24 @@ class GraphView {
     this.fit();
   }
 
-  // Open groups from the outside in, a depth at a time, as long as the picture stays readable.
+  // Open groups from the outside in, as long as the picture stays readable. Numbered neighbours, such as the
+  // blocks h.0, h.1, …, are alike: they open together or not at all.
   openSome() {
-    const deepest = Math.max(0, ...this.items.map((item) => item.path.length));
-    for (let depth = 1; depth <= deepest; depth += 1) {
-      const added = [...this.groups.keys()].filter((path) => path.split(".").length === depth);
-      added.forEach((path) => this.open.add(path));
-      if (new Set(this.items.map((item) => this.boxOf(item))).size <= SHOWN) continue;
-      added.forEach((path) => this.open.delete(path));
-      return;
+    const alike = new Map();
+    for (const [path, size] of this.groups) {
+      const parts = path.split("."), last = parts.pop(), outer = parts.join(".");
+      const key = /^\d+$/.test(last) ? `${outer}.#` : path;
+      if (!alike.has(key)) alike.set(key, { outer, depth: parts.length, paths: [] });
+      if (size > 1) alike.get(key).paths.push(path);
+    }
+    const boxes = () => new Set(this.items.map((item) => this.boxOf(item))).size;
+    let shown = boxes();
+    for (const { outer, paths } of [...alike.values()].sort((a, b) => a.depth - b.depth)) {
+      if (!paths.length || (outer && !this.open.has(outer))) continue;
+      paths.forEach((path) => this.open.add(path));
+      const now = boxes();
+      if (now <= SHOWN && now - shown <= SHOWN / 3) shown = now;
+      else paths.forEach((path) => this.open.delete(path));
     }
   }
 

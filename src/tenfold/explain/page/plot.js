@@ -10,6 +10,7 @@ function svg(name, attributes = {}) {
 
 const BAND = 26;  // of a hundred, for arguments that would take up more than half of the plot
 const NAMED = 4;  // of the ops whose results make the peak
+const SLIGHT = 0.01;  // of the peak, which is not worth a name
 
 class MemoryPlot {
   constructor(root, program, reactions) {
@@ -46,7 +47,7 @@ class MemoryPlot {
     this.words.textContent = this.summary();
     this.named = document.createElement("span");
     this.named.className = "holders";
-    for (const holder of this.program.holders.slice(0, NAMED)) {
+    for (const holder of this.holders()) {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = `${this.name(holder)} ${bytesText(holder.bytes)}`;
@@ -76,6 +77,11 @@ class MemoryPlot {
     this.svg.addEventListener("click", (event) => onPin("hlo", lineAt(event)));
   }
 
+  // What makes most of the peak.
+  holders() {
+    return this.program.holders.filter(({ bytes }) => bytes >= SLIGHT * this.most).slice(0, NAMED);
+  }
+
   // The Trace node whose results are held, or the instruction that came from none.
   name({ node, line }) {
     if (node >= 0) return `${this.program.nodes[node].name} ${this.program.nodes[node].op}`;
@@ -99,7 +105,7 @@ class MemoryPlot {
   }
 
   summary() {
-    return this.program.holders.length ? `${this.facts()}. Most is held for:` : `${this.facts()}.`;
+    return this.holders().length ? `${this.facts()}. Most is held for:` : `${this.facts()}.`;
   }
 
   facts() {

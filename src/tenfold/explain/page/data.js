@@ -37,9 +37,9 @@ class Program {
     for (const [line, bytes] of this.memory?.holders ?? []) {
       const op = this.ops[Math.max(...this.stage("hlo").links[line], -1)];
       if (op) op.peak = (op.peak ?? 0) + bytes;
-      const node = Math.max(...op?.nodes ?? [], -1), key = node < 0 ? `line ${line}` : node;
-      if (!holders.has(key)) holders.set(key, { node, line, bytes: 0, buffers: 0 });
-      const holder = holders.get(key);
+      const node = Math.max(...op?.nodes ?? [], -1);  // -1 for XLA's own copies
+      if (!holders.has(node)) holders.set(node, { node, line, bytes: 0, buffers: 0 });
+      const holder = holders.get(node);
       holder.bytes += bytes;
       holder.buffers += 1;
     }

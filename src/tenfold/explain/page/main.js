@@ -3,8 +3,8 @@
 const at = (id) => document.getElementById(id);
 const VIEWS = ["stages", "graph", "diff"];
 const KEYS = [
-  ["↑ ↓", "move in a pane, and light what the line has to do with"],
-  ["Enter", "pin the line; again, or Esc, to let go"],
+  ["↑ ↓", "move in a pane; what belongs to the line lights up"],
+  ["Enter", "pin the line; Enter or Esc unpins it"],
   ["Tab", "next pane"],
   ["n  N", "next or previous line that is lit"],
   ["/", "search; Enter for the next hit"],

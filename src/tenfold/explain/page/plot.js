@@ -82,9 +82,10 @@ class MemoryPlot {
     return this.program.holders.filter(({ bytes }) => bytes >= SLIGHT * this.most).slice(0, NAMED);
   }
 
-  // The Trace node whose results are held, or the instruction that came from none.
-  name({ node, line }) {
+  // The Trace node whose results are held, or the instructions that came from none.
+  name({ node, line, buffers }) {
     if (node >= 0) return `${this.program.nodes[node].name} ${this.program.nodes[node].op}`;
+    if (buffers > 1) return `${count(buffers)} copies of XLA's own`;
     return this.program.stage("hlo").lines[line].trim().replace(/^ROOT /, "").split(" = ")[0];
   }
 

@@ -64,7 +64,7 @@ def end_trace(session: Any) -> tuple[list[TraceEvent], int]:
 def profiled(executable: Executable, buffers: Sequence[Any]) -> tuple[list[TraceEvent], float]:
     """What the profiler saw of one run, and the seconds that it took: of a short program the quickest of
     several runs, since whatever else the machine does delays some. The first is thrown away."""
-    runs = []
+    runs: list[tuple[list[TraceEvent], float]] = []
     begun = time.perf_counter()
     while len(runs) < 2 or (len(runs) < RUNS and time.perf_counter() - begun < LONG):
         session = start_trace()

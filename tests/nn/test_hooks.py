@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -190,3 +191,71 @@ def test_hooks_that_are_wrong_are_refused():
     module.register_full_backward_hook(lambda m, gin, gout: (gin[0], gin[0]))
     with pytest.raises(tn.ArgumentError, match="2 gradients for a grad_input of 1"):
         module(tn.ones(1, requires_grad=True)).sum().backward()
+
+
+def test_hooks_are_found_and_forgotten_through_the_attributes_that_hold_them():
+    def scenario(xp, note):
+        module = Scale(xp)
+        first = module.register_forward_hook(lambda m, args, out: note("first"), always_call=True)
+        second = module.register_forward_hook(lambda m, args, kwargs, out: note("second"), with_kwargs=True)
+        module.register_forward_pre_hook(print, with_kwargs=True)
+        note(
+            [each is not None and callable(each) for each in module._forward_hooks.values()],
+            [key == second.id for key in module._forward_hooks_with_kwargs],
+            [key == first.id for key in module._forward_hooks_always_called],
+            len(module._forward_pre_hooks_with_kwargs),
+        )
+        first.remove()
+        note(len(module._forward_hooks_always_called), len(second.hooks_dict_ref()))
+        module._forward_hooks = OrderedDict()
+        module._forward_pre_hooks.clear()
+        module.register_forward_hook(lambda m, args, out: note("last"))
+        return module(xp.ones(1))
+
+    assert same(scenario)[2:] == [["last"]]
+
+
+def test_hooks_see_what_modules_register():
+    def scenario(xp, note):
+        where = xp.nn.modules.module
+        told = lambda kind: lambda m, name, member: note(kind, type(m).__name__, name)
+        with (
+            where.register_module_parameter_registration_hook(told("parameter")),
+            where.register_module_buffer_registration_hook(told("buffer")),
+            where.register_module_module_registration_hook(told("module")),
+            where.register_module_parameter_registration_hook(lambda m, name, p: xp.nn.Parameter(p.data * 0)),
+        ):
+            model = xp.nn.Sequential(xp.nn.Linear(1, 1), xp.nn.BatchNorm1d(1))
+            model.extra = xp.nn.ReLU()
+            model.register_parameter("weight", xp.nn.Parameter(xp.ones(2)))
+        return model.weight
+
+    assert len(same(scenario)) == 11
+
+
+def test_an_error_of_a_hook_that_is_always_called_does_not_hide_the_modules():
+    def scenario(xp, note):
+        module = Scale(xp)
+
+        def fail(m, args, out):
+            raise RuntimeError("in the hook")
+
+        module.register_forward_hook(fail, always_call=True)
+        with pytest.warns(UserWarning, match="in the hook"), pytest.raises(ValueError, match="by zero"):
+            module(xp.ones(1), by=0)
+
+    assert same(scenario) == []
+
+
+def test_backward_hooks_warn_of_outputs_that_they_do_not_see():
+    def scenario(xp, note):
+        class Named(xp.nn.Module):
+            def forward(self, x):
+                return {"x": x * 2}
+
+        module = Named()
+        module.register_full_backward_hook(lambda m, gi, go: note("called"))
+        with pytest.warns(UserWarning, match="should be a Tensor or a tuple of Tensors"):
+            module(xp.ones(1, requires_grad=True))["x"].sum().backward()
+
+    same(scenario)

@@ -50,6 +50,10 @@ class RemovableHandle:
         if hook is not None:
             hooks_dict[self.id] = hook
 
+    def hooks_dict_ref(self) -> Any:
+        """The dictionary that the hook is in, under this handle's `id`."""
+        return self._hooks[0]
+
     def remove(self) -> None:
         for hooks in self._hooks:
             hooks.pop(self.id, None)

@@ -3,7 +3,7 @@ gradients that enter and leave a module."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tenfold.autograd import Function, RemovableHandle
@@ -13,35 +13,54 @@ from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 from tenfold.trace.context import context
 
-
-class Hook:
-    """A function to call, and how: given the keyword arguments too; or also when the module raised."""
-
-    __slots__ = ("always", "call", "with_kwargs")
-
-    def __init__(self, call: Callable[..., Any], with_kwargs: bool = False, always: bool = False):
-        self.call = call
-        self.with_kwargs = with_kwargs
-        self.always = always
+# The attributes that hold a module's hooks.
+HOOKS = frozenset(
+    [
+        "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks", "_state_dict_hooks",
+        "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
+    ]
+)  # fmt: skip
 
 
 class Hooks(Noticed):
-    """Hooks in the order of their calls."""
+    """Hooks in the order of their calls, by the id of their handle. Those whose ids are in `with_kwargs` are
+    given keyword arguments too, and those in `always` are called also when the module raised."""
+
+    def __init__(
+        self,
+        hooks: Mapping[int, Callable[..., Any]] | Iterable[Any] = (),
+        with_kwargs: Iterable[int] = (),
+        always: Iterable[int] = (),
+    ):
+        super().__init__(hooks)
+        self.with_kwargs = dict.fromkeys(with_kwargs, True)
+        self.always = dict.fromkeys(always, True)
 
     def add(
         self, call: Callable[..., Any], with_kwargs: bool = False, prepend: bool = False, always: bool = False
     ) -> RemovableHandle:
         if not callable(call):
             raise ArgumentError(f"a hook is a function, not a {type(call).__name__}")
-        later = dict(self) if prepend else {}
+        handle = RemovableHandle(self, call, extra_dict=(self.with_kwargs, self.always))
+        if with_kwargs:
+            self.with_kwargs[handle.id] = True
+        if always:
+            self.always[handle.id] = True
         if prepend:
-            self.clear()
-        handle = RemovableHandle(self, Hook(call, with_kwargs, always))
-        self.update(later)
+            self.move_to_end(handle.id, last=False)
         return handle
 
+    def move_to_end(self, key: int, last: bool = True) -> None:
+        """Call this hook after all others, or before them."""
+        hook = self.pop(key)
+        others = {} if last else dict(self)
+        if others:
+            self.clear()
+        self[key] = hook
+        self.update(others)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return Hooks, (dict(self),)
+        return Hooks, (dict(self), list(self.with_kwargs), list(self.always))
 
 
 # For every module
@@ -50,6 +69,9 @@ forward_pre = Hooks()
 forward = Hooks()
 backward_pre = Hooks()
 backward = Hooks()
+parameter_registration = Hooks()
+buffer_registration = Hooks()
+module_registration = Hooks()
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -74,17 +96,47 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
     return backward.add(hook)
 
 
+# PyTorch's older form tells of the last function of a module alone; this one tells of the whole.
+register_module_backward_hook = register_module_full_backward_hook
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, parameter)` before any module registers a parameter; what it returns replaces
+    the parameter."""
+    return parameter_registration.add(hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, buffer)` before any module registers a buffer; what it returns replaces the
+    buffer."""
+    return buffer_registration.add(hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, submodule)` before any module registers a child; what it returns replaces the
+    child."""
+    return module_registration.add(hook)
+
+
+def registered(hooks: Hooks, module: Any, name: str, member: Any) -> Any:
+    """What is to be registered under a name, after the hooks that may replace it."""
+    for hook in list(hooks.values()):
+        replaced = hook(module, name, member)
+        member = member if replaced is None else replaced
+    return member
+
+
 # Gradients on their way through a module
 
 
 class Passage:
     """One call of a module, whose tensors gradients pass on their way back: first outputs, then inputs."""
 
-    def __init__(self, module: Any, pre: Sequence[Hook], post: Sequence[Hook]):
+    def __init__(self, module: Any, pre: Sequence[Callable[..., Any]], post: Sequence[Callable[..., Any]]):
         self.module = module
         self.pre = pre
         self.post = post
-        self.outward: tuple[Any, ...] = ()  # the gradients of the outputs
+        self.outward: tuple[Any, ...] | None = None  # the gradients of the outputs, once they are known
         self.enters = False  # whether gradients come to the inputs
         self.inputs = 0
 
@@ -102,6 +154,8 @@ class Passage:
         ]
 
         def seen(gradients: Sequence[Any]) -> Sequence[Any]:
+            if self.outward is None:  # they come to the inputs on another way than through the outputs
+                return gradients
             given = list(other)
             for place, gradient in zip(places, gradients, strict=True):
                 given[place] = gradient
@@ -134,12 +188,12 @@ class Passage:
 
     def call_pre(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
         for hook in self.pre:
-            gradients = _replaced(hook.call(self.module, gradients), gradients, "grad_output")
+            gradients = _replaced(hook(self.module, gradients), gradients, "grad_output")
         return gradients
 
     def call_post(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
         for hook in self.post:
-            returned = hook.call(self.module, gradients, self.outward)
+            returned = hook(self.module, gradients, self.outward)
             gradients = _replaced(returned, gradients, "grad_input")
         return gradients
 

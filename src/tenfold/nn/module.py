@@ -6,6 +6,7 @@ What a module is made of is in `registry.py`, how it is saved in `state.py`, its
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -20,11 +21,21 @@ from tenfold.base.source import capture
 from tenfold.flat.strides import FORMATS
 from tenfold.functional import eval_
 from tenfold.nn import hooks
-from tenfold.nn.hooks import Hook, Hooks, Passage
+from tenfold.nn.hooks import HOOKS, Hooks, Passage
+from tenfold.nn.hooks import register_module_backward_hook as register_module_backward_hook
+from tenfold.nn.hooks import (
+    register_module_buffer_registration_hook as register_module_buffer_registration_hook,
+)
 from tenfold.nn.hooks import register_module_forward_hook as register_module_forward_hook
 from tenfold.nn.hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
 from tenfold.nn.hooks import register_module_full_backward_hook as register_module_full_backward_hook
 from tenfold.nn.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
+from tenfold.nn.hooks import (
+    register_module_module_registration_hook as register_module_module_registration_hook,
+)
+from tenfold.nn.hooks import (
+    register_module_parameter_registration_hook as register_module_parameter_registration_hook,
+)
 from tenfold.nn.parameter import UninitializedBuffer, UninitializedParameter, filled
 from tenfold.nn.state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, by which PyTorch has it
 from tenfold.nn.state import Stateful
@@ -38,6 +49,12 @@ Self = TypeVar("Self", bound="Module")
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"  # the name that others know it by
 
+
+# Hooks of all modules, by the names that code which calls modules itself reads them by.
+_global_forward_pre_hooks, _global_forward_hooks = hooks.forward_pre, hooks.forward
+_global_backward_pre_hooks, _global_backward_hooks = hooks.backward_pre, hooks.backward
+_global_forward_hooks_with_kwargs = hooks.forward.with_kwargs
+_global_forward_hooks_always_called = hooks.forward.always
 
 # What attributes are that decide what a module does.
 SETTINGS = frozenset([type(None), bool, int, float, complex, str, tuple, list, dict])
@@ -59,12 +76,6 @@ class _Names:
 
 
 NAMES = _Names()
-
-# The attributes that hold a module's hooks.
-HOOKS = (
-    "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks", "_state_dict_hooks",
-    "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
-)  # fmt: skip
 
 
 class Module(Stateful):
@@ -138,25 +149,49 @@ class Module(Stateful):
                 recorder.guard(self._modules, name)
 
     def _call_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        after = {**hooks.forward, **self._forward_hooks}
+        before, after = (hooks.forward_pre, self._forward_pre_hooks), (hooks.forward, self._forward_hooks)
         called: set[int] = set()
         try:
-            for hook in [*hooks.forward_pre.values(), *self._forward_pre_hooks.values()]:
-                args, kwargs = self._before(hook, args, kwargs)
+            for place in before:
+                for key, hook in list(place.items()):
+                    args, kwargs = self._before(hook, key in place.with_kwargs, args, kwargs)
             passage = self._passage()
             if passage is not None:
                 args = passage.enter(args)
             output = self.forward(*args, **kwargs)
-            for key, hook in after.items():
-                called.add(key)
-                output = self._after(hook, args, kwargs, output)
-            return output if passage is None else passage.leave(output)
-        except Exception:
-            for key, hook in after.items():
-                if hook.always and key not in called:
+            for place in after:
+                for key, hook in list(place.items()):
                     called.add(key)
-                    self._after(hook, args, kwargs, None)
+                    output = self._after(hook, key in place.with_kwargs, args, kwargs, output)
+            if passage is None:
+                return output
+            if not isinstance(output, (Tensor, tuple)):
+                warnings.warn(
+                    "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
+                    f"but received {type(output)}",
+                    stacklevel=3,
+                )
+            return passage.leave(output)
+        except Exception:
+            for place in after:
+                for key, hook in list(place.items()):
+                    if key in place.always and key not in called:
+                        called.add(key)
+                        self._after_failure(hook, key in place.with_kwargs, args, kwargs)
             raise
+
+    def _after_failure(
+        self, hook: Callable[..., Any], with_kwargs: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Call a hook that is always called; the error that ended the module stays the one that is raised."""
+        try:
+            self._after(hook, with_kwargs, args, kwargs, None)
+        except Exception as error:
+            warnings.warn(
+                "module forward hook with ``always_call=True`` raised an exception that was silenced as "
+                f"another error was raised in forward: {error}",
+                stacklevel=2,
+            )
 
     def _passage(self) -> Passage | None:
         before = [*hooks.backward_pre.values(), *self._backward_pre_hooks.values()]
@@ -164,14 +199,14 @@ class Module(Stateful):
         return Passage(self, before, after) if before or after else None
 
     def _before(
-        self, hook: Hook, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, hook: Callable[..., Any], with_kwargs: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        if not hook.with_kwargs:
-            changed = hook.call(self, args)
+        if not with_kwargs:
+            changed = hook(self, args)
             if changed is None:
                 return args, kwargs
             return (changed if isinstance(changed, tuple) else (changed,)), kwargs
-        changed = hook.call(self, args, kwargs)
+        changed = hook(self, args, kwargs)
         if changed is None:
             return args, kwargs
         if not isinstance(changed, tuple) or len(changed) != 2:
@@ -180,9 +215,15 @@ class Module(Stateful):
             ).located(type(self).__name__, capture())
         return changed
 
-    def _after(self, hook: Hook, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
-        given = (self, args, kwargs, output) if hook.with_kwargs else (self, args, output)
-        changed = hook.call(*given)
+    def _after(
+        self,
+        hook: Callable[..., Any],
+        with_kwargs: bool,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        output: Any,
+    ) -> Any:
+        changed = hook(self, args, kwargs, output) if with_kwargs else hook(self, args, output)
         return output if changed is None else changed
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
@@ -229,6 +270,21 @@ class Module(Stateful):
 
     # PyTorch's older form tells of the last function of a module alone; this one tells of the whole.
     register_backward_hook = register_full_backward_hook
+
+    @property
+    def _forward_pre_hooks_with_kwargs(self) -> dict[int, bool]:
+        """Which forward pre-hooks are given keyword arguments too, by their ids."""
+        return self._forward_pre_hooks.with_kwargs
+
+    @property
+    def _forward_hooks_with_kwargs(self) -> dict[int, bool]:
+        """Which forward hooks are given keyword arguments too, by their ids."""
+        return self._forward_hooks.with_kwargs
+
+    @property
+    def _forward_hooks_always_called(self) -> dict[int, bool]:
+        """Which forward hooks are called also when forward raised, by their ids."""
+        return self._forward_hooks.always
 
     # Changing all of it
 
@@ -373,18 +429,14 @@ class Module(Stateful):
         return {name: each for name, each in self.__dict__.items() if name != "_compiled_call"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the attributes of a pickle, which PyTorch may have written: its hooks are bare functions."""
+        """Take a pickle's attributes, PyTorch's too, which has how to call a hook in further dictionaries."""
         state = dict(state)
         for name in HOOKS:
             held = state.get(name) or {}
+            with_kwargs = state.pop(f"{name}_with_kwargs", ())
+            always = state.pop(f"{name}_always_called", ())
             if not isinstance(held, Hooks):
-                given_kwargs = state.get(f"{name}_with_kwargs") or {}
-                state[name] = Hooks(
-                    {
-                        key: each if isinstance(each, Hook) else Hook(each, key in given_kwargs)
-                        for key, each in held.items()
-                    }
-                )
+                state[name] = Hooks(held, with_kwargs, always)
         self.__dict__.update(state)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from tenfold.base.errors import ArgumentError, TenfoldError, UnknownName, did_you_mean
 from tenfold.base.hooks import CHANGES
 from tenfold.base.source import capture
+from tenfold.nn import hooks
+from tenfold.nn.hooks import HOOKS, Hooks, registered
 from tenfold.nn.parameter import Buffer, Parameter
 from tenfold.tensor import Tensor
 from tenfold.trace.context import context
@@ -52,6 +54,7 @@ class Registry:
         if param is None:
             self._parameters[name] = None
             return
+        param = registered(hooks.parameter_registration, self, name, param)
         if not isinstance(param, Parameter):
             raise ArgumentError(
                 f"cannot assign a {type(param).__name__} as parameter {name!r}: a Parameter is needed",
@@ -71,7 +74,7 @@ class Registry:
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise _wrong_kind(tensor, "buffer", name, "a Tensor").located("register_buffer", capture())
-        self._buffers[name] = tensor
+        self._buffers[name] = registered(hooks.buffer_registration, self, name, tensor)
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(
             name
         )
@@ -81,7 +84,7 @@ class Registry:
         if module is not None and not isinstance(module, Registry):
             raise ArgumentError(f"{_described(module)} is not a Module").located("add_module", capture())
         self._check_name("module", name, self._modules)
-        self._modules[name] = module
+        self._modules[name] = registered(hooks.module_registration, self, name, module)
 
     def register_module(self, name: str, module: Any) -> None:
         """The same as add_module."""
@@ -120,7 +123,7 @@ class Registry:
                 raise _too_early("module")
             self._unregister(name, own, self._parameters, self._buffers)
             self._check_name("module", name, self._modules)
-            self._modules[name] = value
+            self._modules[name] = registered(hooks.module_registration, self, name, value)
         elif "_modules" in own and name in self._modules:
             if value is not None:
                 raise _wrong_kind(value, "child module", name, "a Module or None")
@@ -128,6 +131,9 @@ class Registry:
         elif isinstance(value, Buffer) or ("_buffers" in own and name in self._buffers):
             self._set_buffer(name, value)
         else:
+            if name in HOOKS and not isinstance(value, Hooks):
+                CHANGES["count"] += 1
+                value = Hooks(value)  # so that others can be added where an empty dictionary was assigned
             object.__setattr__(self, name, value)
             self._note_shadowing(name)
 
@@ -145,7 +151,7 @@ class Registry:
             self._unregister(name, self.__dict__, self._parameters, self._modules)
             self.register_buffer(name, value, value.persistent)
         else:
-            self._buffers[name] = value
+            self._buffers[name] = registered(hooks.buffer_registration, self, name, value)
 
     def _unregister(self, name: str, *places: dict[str, Any]) -> None:
         for place in places:
@@ -171,9 +177,9 @@ class Registry:
         ).located("", capture())
 
     def __delattr__(self, name: str) -> None:
-        for registered in (self._parameters, self._buffers, self._modules):
-            if name in registered:
-                self._unregister(name, registered)
+        for members in (self._parameters, self._buffers, self._modules):
+            if name in members:
+                self._unregister(name, members)
                 return
         if name not in self.__dict__:
             raise self._unknown(name)

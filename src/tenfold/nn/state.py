@@ -87,14 +87,16 @@ class Stateful(Registry):
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = local
         for hook in list(self._state_dict_pre_hooks.values()):
-            hook.call(self, prefix, keep_vars)
+            hook(self, prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        for hook in list(self._state_dict_hooks.values()):
-            replaced = hook.call(self, destination, prefix, local)
-            if hook.with_kwargs and replaced is not None:  # a private hook may give another dictionary
+        for key, hook in list(self._state_dict_hooks.items()):
+            replaced = hook(self, destination, prefix, local)
+            if (
+                key in self._state_dict_hooks.with_kwargs and replaced is not None
+            ):  # a private hook may give another dictionary
                 destination = replaced
             elif replaced is not None:
                 raise StateDictError("a state_dict post-hook must return None").located(
@@ -162,11 +164,9 @@ class Stateful(Registry):
         error_msgs: list[str],
     ) -> None:
         """Take this module's own tensors, without its children's, from the dictionary."""
-        for hook in list(self._load_state_dict_pre_hooks.values()):
-            own = (self,) if hook.with_kwargs else ()
-            hook.call(
-                *own, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-            )
+        for place, hook in list(self._load_state_dict_pre_hooks.items()):
+            own = (self,) if place in self._load_state_dict_pre_hooks.with_kwargs else ()
+            hook(*own, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = bool(local_metadata.get("assign_to_params_buffers", False))
         for name, tensor in self._own_state():
             key = prefix + name
@@ -271,7 +271,7 @@ def _load(
             _load(child, below, inner, metadata, strict, assign, missing, unexpected, errors)
     keys = IncompatibleKeys(missing, unexpected)
     for hook in list(module._load_state_dict_post_hooks.values()):
-        if hook.call(module, keys) is not None:
+        if hook(module, keys) is not None:
             raise StateDictError(
                 "a load_state_dict post-hook must return None",
                 help="change the lists that it is given in place",

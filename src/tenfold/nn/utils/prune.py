@@ -388,7 +388,7 @@ def remove(module: Any, name: str) -> Any:
 def is_pruned(module: Any) -> bool:
     """Whether a parameter of a module, or of one inside it, is pruned."""
     return any(
-        isinstance(hook.call, BasePruningMethod)
+        isinstance(hook, BasePruningMethod)
         for each in module.modules()
         for hook in each._forward_pre_hooks.values()
     )
@@ -396,6 +396,6 @@ def is_pruned(module: Any) -> bool:
 
 def _hook(module: Any, name: str) -> tuple[int, BasePruningMethod] | None:
     for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook.call, BasePruningMethod) and hook.call._tensor_name == name:
-            return key, hook.call
+        if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
+            return key, hook
     return None

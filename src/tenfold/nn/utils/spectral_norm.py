@@ -113,6 +113,6 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
 
 def _hook(module: Any, name: str) -> tuple[int, SpectralNorm] | None:
     for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook.call, SpectralNorm) and hook.call.name == name:
-            return key, hook.call
+        if isinstance(hook, SpectralNorm) and hook.name == name:
+            return key, hook
     return None

@@ -77,6 +77,6 @@ def remove_weight_norm(module: Any, name: str = "weight") -> Any:
 
 def _hook(module: Any, name: str) -> tuple[int, WeightNorm] | None:
     for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook.call, WeightNorm) and hook.call.name == name:
-            return key, hook.call
+        if isinstance(hook, WeightNorm) and hook.name == name:
+            return key, hook
     return None

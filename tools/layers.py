@@ -23,7 +23,7 @@ LAYERS = (
     ("nn", "optim", "amp", "data", "utils", "func", "exporting", "signal"),
     ("distributed", "distributions"),
     ("compiler", "futures", "masked", "profiler", "quasirandom", "serialize", "sparse", "types"),
-    ("autograd", "functional", "random", "linalg", "fft", "special", "library", "storage"),
+    ("autograd", "functional", "random", "linalg", "fft", "special", "library", "return_types", "storage"),
     ("tensor",),
     ("runtime",),
     ("engines",),

@@ -153,8 +153,8 @@ globals().update(dtypes.BY_NAME)
 _PACKAGES = (
     "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "data", "distributed", "distributions",
     "explain", "func", "futures", "fx", "generation", "hub", "jit", "library", "masked", "multiprocessing",
-    "nn", "onnx", "optim", "overrides", "profiler", "quasirandom", "serialize", "signal", "sparse", "storage",
-    "testing", "types", "utils", "version",
+    "nn", "onnx", "optim", "overrides", "profiler", "quasirandom", "return_types", "serialize", "signal",
+    "sparse", "storage", "testing", "types", "utils", "version",
 )  # fmt: skip
 
 # The names imported above, for type checkers; then the op table's, for `import *`.

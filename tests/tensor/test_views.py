@@ -548,3 +548,13 @@ def test_as_strided_of_a_view_of_a_detached_leaf_leads_gradients_to_it(part) -> 
         return window.tolist(), gradient.tolist()
 
     assert run(tn) == run(torch)
+
+
+def test_an_out_that_is_a_view_of_another_shape_is_resized_in_its_memory():
+    results = []
+    for t in (tn, torch):
+        base = t.zeros(8)
+        values, indices = base[::2], t.zeros(6, dtype=t.int64)[::2]
+        t.sort(t.tensor([3.0, 1.0, 2.0, 0.0, 5.0]), out=(values, indices))
+        results.append([base.tolist(), values.tolist(), indices.tolist(), values.stride()])
+    assert results[0] == results[1]

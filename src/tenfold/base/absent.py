@@ -166,7 +166,7 @@ ABSENT = (
         " torch._streambase torch._vmap_internals torch._appdirs torch._awaits torch._sources"
         " torch._meta_registrations torch._numpy torch._strobelight torch._environment"
         " torch._thread_safe_fork torch._vendor"
-        " torch.return_types torch.utils._traceback torch.utils._stats"
+        " torch.utils._traceback torch.utils._stats"
         " torch.utils._triton torch.utils._typing_utils torch.utils._import_utils"
         " torch.utils._config_module torch.utils._cxx_pytree torch.utils._device torch.utils._ordered_set"
         " torch.nn.utils._named_member_accessor torch.utils._exposed_in"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tenfold import tensor
-from tenfold.base import devices, dtypes
+from tenfold.base import devices, dtypes, package
 from tenfold.base.bounded import Generations
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, TenfoldError, UnsupportedError
@@ -63,9 +63,7 @@ class Plan:
         named = len(fields) > 1 and all(fields)
         self.bundle: Callable[..., Any] | None = None
         if named:
-            constructor: Any = collections.namedtuple(row.name, fields)  # type: ignore[misc]
-            constructor.__repr__ = _printed  # type: ignore[method-assign]
-            self.bundle = constructor._make
+            self.bundle = return_type(row.name, tuple(fields))._make
         elif len(fields) > 1:
             self.bundle = tuple
         # The arguments that are written to, and for each result the one that it is.
@@ -85,10 +83,25 @@ class Plan:
         return shared[0] if shared else None
 
 
+@functools.cache
+def return_type(name: str, fields: tuple[str, ...]) -> Any:
+    """The class of what an op gives that has several named results, as `tenfold.return_types` has it."""
+    named: Any = collections.namedtuple(name, fields)  # type: ignore[misc]
+
+    def made(cls: Any, *results: Any, **by_name: Any) -> Any:
+        """Of the results one by one, or of a sequence of them, as PyTorch's classes take it."""
+        if len(results) == 1 and not by_name and isinstance(results[0], (tuple, list)):
+            results = tuple(results[0])
+        return named.__new__(cls, *results, **by_name)
+
+    words = {"__slots__": (), "__new__": made, "__repr__": _printed, "__module__": "tenfold.return_types"}
+    return type(name, (named,), words)
+
+
 def _printed(results: Any) -> str:
     """Several results by their names, a line for each to begin on, as PyTorch prints them."""
     named = [f"{field}={getattr(results, field)!r}" for field in results._fields]
-    return f"tenfold.return_types.{type(results).__name__}(\n" + ",\n".join(named) + ")"
+    return f"{package.shown}.return_types.{type(results).__name__}(\n" + ",\n".join(named) + ")"
 
 
 # What arguments that ask for a place or order in memory may say: tensors are dense. Memory that is pinned is
@@ -493,6 +506,8 @@ def into(out: Any, result: Any) -> Any:
     if out._alias is None and out._value.type.shape != value.type.shape:
         out.become(value if value.type.dtype is out.dtype else result.to(out.dtype).current(), None)
     else:
+        if out.shape != value.type.shape:  # a view: it sees the same memory in another shape
+            out.resize_(value.type.shape)
         out.assign(value)
     return out
 

@@ -8,6 +8,7 @@ what it selects depends on data, but in a compiled function its size is open; wr
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -77,7 +78,7 @@ def delitem(self: Tensor, index: Any) -> NoReturn:
 
 def _views(x: Tensor, index: Any, where: Any) -> tuple[Tensor, dict[int, Tensor]]:
     """The view that the basic items of an index make, and the index tensors and masks for its dimensions."""
-    parts = index if type(index) is tuple else (_alone(index),)
+    parts = index if type(index) is tuple else _parts(index)
     items = [part if type(part) in BASIC else _item(part, x) for part in parts]
     used = sum([_width(item) for item in items])
     if used > x.ndim:
@@ -130,16 +131,24 @@ def _mask_rank(view: Tensor, dim: int, mask: Tensor) -> int:
     return mask.ndim
 
 
-def _alone(index: Any) -> Any:
-    """The one item of an index that is not a tuple."""
-    if isinstance(index, list) and any(
-        item is None or item is Ellipsis or isinstance(item, (slice, list, tuple)) for item in index
+# Longer lists are arrays of indices, as they were in NumPy when it had at most 32 dimensions.
+LONGEST_LIST = 31
+
+
+def _parts(index: Any) -> Sequence[Any]:
+    """The items of an index that is not a tuple: itself, or those of a short list that holds more than
+    numbers, which PyTorch takes for a tuple."""
+    if (
+        isinstance(index, list)
+        and len(index) <= LONGEST_LIST
+        and any(item is None or item is Ellipsis or isinstance(item, _INDICES) for item in index)
     ):
-        raise ArgumentError(
-            "a list of lists or slices as the index: an array of indices, or one for each dimension?",
-            help="use a tuple for one index for each dimension, or tn.tensor(…) for an array of them",
-        )
-    return index
+        warn("a list of lists, slices or tensors as an index is deprecated: use a tuple", UserWarning)
+        return tuple(index)
+    return (index,)
+
+
+_INDICES = (Tensor, slice, Sequence, np.ndarray)
 
 
 def _item(item: Any, x: Tensor) -> Any:
@@ -168,7 +177,7 @@ def _item(item: Any, x: Tensor) -> Any:
     if index.ndim == 0 and index.dtype.kind == "int":
         return index
     if index.dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_):
-        raise DTypeError(
+        raise BadIndex(
             f"a tensor of indices must be int64, int32 or bool, not {index.dtype.name}",
             help="convert it with .long()",
         )
@@ -309,6 +318,12 @@ _nonzero, _one_hot = function("nonzero", [find("nonzero")]), function("one_hot",
 
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
     """The places that are not zero: a row of coordinates for each, or a tuple of one tensor a dimension."""
+    if out is not None and as_tuple:
+        raise ArgumentError("out= takes one tensor, and as_tuple=True gives several").located(
+            "nonzero", capture()
+        )
+    if out is not None and out.dtype is not dtypes.int64:
+        raise DTypeError(f"out= must be int64, not {out.dtype.name}").located("nonzero", capture())
     return invoke(NONZERO_EACH, (input,), capture()) if as_tuple else _nonzero(input, out=out)
 
 

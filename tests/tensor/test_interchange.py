@@ -198,3 +198,32 @@ def test_a_capsule_of_dlpack_is_a_tensor():
     assert tn.asarray(capsule).tolist() == [1, 1]
     with pytest.raises(tn.ArgumentError, match="used already"):
         tn.from_dlpack(capsule)
+
+
+@pytest.mark.parametrize("package", [tn, torch])
+def test_a_tensor_that_another_library_could_not_read_is_not_lent(package):
+    for tensor in (package.ones(2, requires_grad=True), package.eye(2).to_sparse()):
+        with pytest.raises(BufferError):
+            tensor.__dlpack__()
+    with pytest.raises(TypeError):
+        package.ones(2).__dlpack__(stream="0")
+
+
+class _Lender:
+    """An array of another library: it speaks DLPack and nothing else."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_a_tensor_of_a_foreign_array_is_a_copy_that_dlpack_brings():
+    array = np.arange(3.0)
+    ours = tn.tensor(_Lender(array), dtype=tn.float32)
+    array[0] = 9
+    assert ours.dtype is tn.float32 and ours.tolist() == [0, 1, 2]

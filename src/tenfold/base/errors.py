@@ -116,6 +116,10 @@ class ArgumentError(TenfoldError, TypeError, ValueError):
     """Arguments that match no overload of the operator, or a value that it does not take."""
 
 
+class NotLent(DTypeError, BufferError):
+    """A tensor whose memory another library cannot read as it is."""
+
+
 class BadIndex(ArgumentError, IndexError):
     """Something that cannot be an index."""
 

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, UnsupportedError
+from tenfold.base.errors import (
+    ArgumentError,
+    DTypeError,
+    IndexOutOfRange,
+    NotLent,
+    ShapeError,
+    UnsupportedError,
+)
 from tenfold.sparse import indices as places
 from tenfold.sparse.table import rule
 from tenfold.sparse.tensors import CompressedTensor, CooTensor, SparseTensor, compress, coo
@@ -186,7 +193,12 @@ def copy_in_place(self: Any, src: Any, non_blocking: bool = False) -> Any:
     return self.copy_(src.to_dense())
 
 
-@rule("numpy", "__array__", "tolist", "__dlpack__")
+@rule("__dlpack__")
+def to_dlpack(self: Any, *args: Any, **kwargs: Any) -> Any:
+    raise NotLent("a sparse tensor is no array", help="call to_dense() first")
+
+
+@rule("numpy", "__array__", "tolist")
 def to_array(self: Any, *args: Any, **kwargs: Any) -> Any:
     raise DTypeError("a sparse tensor is no array", help="call to_dense() first")
 

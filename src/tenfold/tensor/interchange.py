@@ -44,6 +44,11 @@ def tensor(
     if isinstance(data, Tensor):
         with DisableTorchFunctionSubclass():  # of whatever class, the copy is a plain tensor
             return data.detach().to(dtype=dtype, device=device, copy=True).requires_grad_(requires_grad)
+    if hasattr(data, "__dlpack__") and not isinstance(data, (np.ndarray, np.generic)):
+        data = _imported(data)
+        if data.device.type != "cpu":
+            return tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+        data = data._host()
     array = as_array(data, as_dtype(dtype) if dtype is not None else None)
     if isinstance(data, np.ndarray) and np.may_share_memory(array, data):
         array = array.copy()

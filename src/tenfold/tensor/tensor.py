@@ -21,6 +21,7 @@ from tenfold.base.errors import (
     ArgumentError,
     DTypeError,
     GradientError,
+    NotLent,
     ShapeError,
     TraceError,
     UnknownName,
@@ -411,6 +412,13 @@ class Tensor(Protocols):
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
+        if self.requires_grad:
+            raise NotLent(
+                "a tensor that requires gradients is not lent: the other library could not pass them on",
+                help="call detach() first",
+            ).located("__dlpack__", capture())
+        if stream is not None and type(stream) is not int:
+            raise ArgumentError(f"stream is an int or None, not {stream!r}").located("__dlpack__", capture())
         if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
             if copy is False or int(dl_device[0]) != 1:
                 raise BufferError(f"a tensor on {self.device} cannot be lent to DLPack's {tuple(dl_device)}")

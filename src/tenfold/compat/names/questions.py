@@ -75,7 +75,7 @@ def typename(obj: Any, /) -> str:
 @located
 def to_dlpack(tensor: Tensor) -> Any:
     """A DLPack capsule that shares the tensor's memory."""
-    return require_tensor(tensor).__dlpack__()
+    return require_tensor(tensor).detach().__dlpack__()
 
 
 # Sizes

@@ -186,3 +186,12 @@ def test_a_difference_in_place_is_of_the_wider_dtype():
     parts = [[0, 2]], [200, 100]
     ours = tn.zeros(4).sub_(tn.sparse_coo_tensor(parts[0], tn.tensor(parts[1], dtype=tn.uint8), (4,)))
     assert ours.tolist() == [-200, 0, -100, 0]
+
+
+def test_checking_of_invariants_is_a_block_and_a_decorator():
+    @tn.sparse.check_sparse_tensor_invariants(enable=True)
+    def build():
+        return matrix(tn).to_dense().tolist()
+
+    with tn.sparse.check_sparse_tensor_invariants():
+        assert build() == matrix(torch).to_dense().tolist()

@@ -8,6 +8,7 @@ product = matrix @ tenfold.ones(3, 2)
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from tenfold.base.errors import UnsupportedError, located, unknown_name
@@ -91,8 +92,8 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: tuple[int, int], layout: 
     return made if layout in (None, "sparse_coo") else to_sparse(made, layout=layout)
 
 
-class check_sparse_tensor_invariants:
-    """A `with` block that changes nothing: indices are always checked."""
+class check_sparse_tensor_invariants(contextlib.ContextDecorator):
+    """A `with` block or a decorator that changes nothing: indices are always checked."""
 
     def __init__(self, enable: bool = True):
         self.enabled = enable

@@ -43,3 +43,8 @@ def test_tensors_return_to_the_order_of_others():
         [1, 1, 1],
         [0.0, 0.0],
     ]
+
+
+def test_the_size_of_an_element_is_its_dtypes():
+    for name in ("float32", "int8", "bool", "complex128"):
+        assert ours._element_size(getattr(tn, name)) == theirs._element_size(getattr(torch, name))

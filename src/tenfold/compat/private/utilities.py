@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from tenfold.base.dtypes import DType
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 
@@ -44,3 +45,8 @@ def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Iterable[Ten
     for each in tensors:
         queues.setdefault(str(each.type()), []).append(each)
     return tuple([queues[str(each.type())].pop(0) for each in ordered_tensors])
+
+
+def _element_size(dtype: DType) -> int:
+    """How many bytes a number of a dtype takes."""
+    return dtype.itemsize

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tenfold.ops.table import TABLE
-from tools import explained, performance, reference, site
+from tools import classes, explained, performance, reference, site
 
 ROOT = Path(__file__).parent.parent
 
@@ -52,6 +52,16 @@ def test_an_op_is_described_with_its_stages(monkeypatch):
     assert all(f'??? note "{title}"' in text for title in (*reference.STAGES, "Optimised HLO"))
     assert "stablehlo.tanh" in text and "torch.aten.tanh" in text
     assert "ROOT %tanh" in text and "metadata" not in text
+
+
+def test_layers_functions_and_optimizers_are_described_from_their_docstrings():
+    pages = classes.pages()
+    assert pages["layers"].count("\n## ") > 150 and pages["functions"].count("\n## ") > 90
+    norm = pages["layers"].partition("\n## GroupNorm\n")[2].partition("\n## ")[0]
+    assert "nn.GroupNorm(num_groups, num_channels, eps=1e-05" in norm
+    assert "Input and output (N, num\\_channels, \\*)." in norm
+    assert "```python\nnn.GroupNorm(3, 6)(tn.ones(20, 6, 10, 10)).shape  # [20, 6, 10, 10]\n```" in norm
+    assert "\n## Adam\n" in pages["optimizers"] and "tn.optim.lr_scheduler.StepLR(" in pages["optimizers"]
 
 
 def test_every_op_has_a_family():

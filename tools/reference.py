@@ -77,11 +77,13 @@ def _op(op: str, rows: Sequence[Row]) -> list[str]:
     names = python_names(row)
     method = not (names and names[0].startswith("tenfold."))
     called = row.name if method else row.python_name
-    written = [_wrapped(f"{called}{each}") for each in signatures(rows, method=method)]
+    written = [wrapped(f"{called}{each}") for each in signatures(rows, method=method)]
     lines += ["```python", *written, "```", ""]
     lines += [f"- Python: {', '.join(f'`{each}`' for each in names) or 'through other functions'}"]
     lines += [f"- Schema: `{each.namespace}::{each.text.rpartition('::')[2]}`" for each in rows]
-    lines += [f"- Kind: {kind_of(row)}. Runs on {engines_of(row)}.", ""]
+    kind = kind_of(row)
+    lines += [f"- Kind: {kind}"] if kind != "plain" else []
+    lines += [f"- Runs on: {engines_of(row)}", ""]
     call = _callable(row, method)
     shown = example(call, called, rows, method=method) if call is not None else None
     if shown is not None:
@@ -91,7 +93,7 @@ def _op(op: str, rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _wrapped(signature: str) -> str:
+def wrapped(signature: str) -> str:
     """A signature in lines that fit the page."""
     return textwrap.fill(
         signature, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False

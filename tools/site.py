@@ -1,6 +1,7 @@
 """MkDocs' hooks: README and the other documents of the root become pages, links out of docs/ become text,
-marks are filled in, pictures of benchmarks are drawn, the page of an example is put in, and the op reference
-is written from the table. Nothing of it is kept in the repository.
+marks are filled in, pictures of benchmarks are drawn, the page of an example is put in, and the references
+are written: of ops from the table, of layers and optimizers from docstrings. Nothing of it is kept in the
+repository.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tools import explained, performance, reference
+from tools import classes, explained, performance, reference
 from tools.docs import ROOT, with_generated
 
 # README.md is the front page; a link `[text](address)` of Markdown, code aside.
@@ -47,13 +48,15 @@ def on_files(files: Any, config: Any) -> Any:
         files.append(File.generated(config, explained.PAGE.name, content=explained.PAGE.read_bytes()))
     for name, text in reference.pages().items():
         files.append(File.generated(config, f"ops/{name}.md", content=text))
+    for name, text in classes.pages().items():
+        files.append(File.generated(config, f"nn/{name}.md", content=text))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Fill in what is generated, and turn links as GitHub reads them into the site's."""
     source = page.file.src_uri
-    if source.startswith("ops/"):
+    if source.startswith(("ops/", "nn/")):
         return markdown
     if source == FRONT:
         page.meta["hide"] = ["navigation"]  # it is the only page of its tab

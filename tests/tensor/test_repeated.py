@@ -86,3 +86,16 @@ def test_gradients_flow_through_calls_by_keyword():
         x = tn.ones(2, 3, requires_grad=True)
         x.sum(dim=1, keepdim=True).square().sum().backward()
         assert x.grad.tolist() == [[6.0] * 3] * 2
+
+
+def test_a_call_on_three_tensors_follows_gradients_of_each_and_refuses_other_devices():
+    linear = tn.nn.functional.linear
+    for _ in range(3):
+        for tracked in range(3):
+            tensors = [tn.ones(2, 4), tn.ones(3, 4), tn.ones(3)]
+            assert not linear(*tensors).requires_grad
+            tensors[tracked].requires_grad_()
+            linear(*tensors).sum().backward()
+            assert [tensor.grad is not None for tensor in tensors] == [i == tracked for i in range(3)]
+    with pytest.raises(tn.TenfoldError, match="meta|device"):
+        linear(tn.ones(2, 4), tn.ones(3, 4, device="meta"), tn.ones(3)).tolist()

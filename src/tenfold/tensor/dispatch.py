@@ -387,6 +387,10 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
                     device = first.device
                     ready = (first is last or device is last.device) and first.buffer is not NO_DATA
                     tracked = first.origin is not None or last.origin is not None
+                    if len(inputs) > 2:
+                        for operand in inputs[1:-1]:
+                            ready = ready and operand.device is device
+                            tracked = tracked or operand.origin is not None
                 else:
                     device = devices.get_default_device()
                     ready, tracked = device is _CPU, False
@@ -447,12 +451,12 @@ def aten(name: str) -> Callable[..., Any]:
 
 
 def _is_its_node(row: Row, arguments: Sequence[Any], result: Any, inputs: tuple[Value, ...]) -> bool:
-    """Whether a call is no more than a node on its tensors, of which at most two name its device."""
+    """Whether a call is no more than a node on its tensors."""
     plan = _plans[row]
     if not plan.quick or (plan.device is not None and arguments[plan.device] is not None):
         return False
     node = result._value.node
-    return node is not None and node.inputs == inputs and len(inputs) < 3
+    return node is not None and node.inputs == inputs
 
 
 def _number(number: Any) -> Tensor:

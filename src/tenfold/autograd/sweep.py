@@ -115,13 +115,13 @@ class Sweep:
         for node in self.order:
             if node.spent:
                 raise_spent(node)
-        place = {node: i for i, node in enumerate(self.order)}
         if not self.cuts:
             starts = list(self.pending.values())
             if anomaly.looking():
                 anomaly.look(starts, self.order)
-            self.flow(starts)
+            self.flow(starts, self.order if self.all_leaves else None)
         else:
+            place = {node: i for i, node in enumerate(self.order)}
             cut = {id(value.origin): value for value in self.cuts if value.origin is not None}
             free = [pair for pair in self.pending.values() if id(pair[0].origin) not in cut]
             self.pending = {key: pair for key, pair in self.pending.items() if key in cut}
@@ -138,8 +138,8 @@ class Sweep:
             spend(self.order)
         return [self.finish(value, gradient) for value, gradient in self.found.values()]
 
-    def flow(self, starts: Sequence[tuple[Value, Tensor]]) -> None:
-        """Propagate gradients from these values to the next cuts."""
+    def flow(self, starts: Sequence[tuple[Value, Tensor]], path: Sequence[Any] | None = None) -> None:
+        """Propagate gradients from these values to the next cuts, along the path if it is known."""
         wants = [*self.wanted, *self.cuts]
         results = gradient(
             [value for value, _ in starts],
@@ -148,6 +148,7 @@ class Sweep:
             self.where,
             stops=self.cuts,
             closed=self.create_graph,
+            path=path,
         )
         wanted = {id(value.origin.of) for value in self.wanted if value.origin is not None}
         seen: set[int] = set()
@@ -240,9 +241,10 @@ def accumulate(leaf: Origin, gradient: Tensor, create_graph: bool) -> None:
     else:
         with no_grad():
             leaf.grad.add_(gradient)
-    with set_grad_mode(create_graph):
-        for hook in list((leaf.after or {}).values()):
-            hook()
+    if leaf.after:
+        with set_grad_mode(create_graph):
+            for hook in list(leaf.after.values()):
+                hook()
 
 
 def _place(value: Value, places: dict[Any, int]) -> tuple[int, int]:
@@ -281,16 +283,6 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
     order: dict[Any, None] = {}
     leaves: dict[int, Value] = {}
     cuts: dict[int, Value] = {}
-
-    def visit(value: Value, taken: bool) -> None:
-        origin = value.origin
-        assert origin is not None
-        if origin.node is None:
-            if leaves.setdefault(id(origin.of), value) is value and context.recorder is None:
-                _look_at(origin.of)
-        elif taken or origin.hooks or origin.retains or has_say(origin.node):
-            cuts.setdefault(id(origin), value)
-
     known: dict[Any, bool] = {}
 
     def has_say(node: Any) -> bool:
@@ -299,24 +291,38 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
             said = known[node] = isinstance(node, CustomNode) or is_watched(node)
         return said
 
+    def visit(value: Value, origin: Any, taken: bool) -> None:
+        if origin.node is None:
+            if leaves.setdefault(id(origin.of), value) is value and context.recorder is None:
+                _look_at(origin.of)
+        elif taken or origin.hooks or origin.retains or has_say(origin.node):
+            cuts.setdefault(id(origin), value)
+
+    stack: list[Any] = []
+    visited: set[Any] = set()  # nodes whose inputs lie above them on the stack
     for start in starts:
-        visit(start, False)
-    stack = [
-        start.origin.node for start in starts if start.origin is not None and start.origin.node is not None
-    ]
+        visit(start, start.origin, False)
+        if start.origin is not None and start.origin.node is not None:
+            stack.append(start.origin.node)
     stack.reverse()
     while stack:
         node = stack[-1]
         if node in order:
             stack.pop()
             continue
+        if node in visited:
+            stack.pop()
+            order[node] = None
+            continue
+        visited.add(node)
         taken = has_say(node)
         waiting = []
         for operand in node.inputs:
-            if operand.origin is not None:
-                visit(operand, taken)
-                if operand.origin.node is not None and operand.origin.node not in order:
-                    waiting.append(operand.origin.node)
+            origin = operand.origin
+            if origin is not None:
+                visit(operand, origin, taken)
+                if origin.node is not None and origin.node not in order:
+                    waiting.append(origin.node)
         if waiting:
             waiting.reverse()
             stack += waiting

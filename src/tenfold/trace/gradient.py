@@ -156,18 +156,22 @@ def gradient(
     stops: Sequence[Value] = (),
     closed: bool = False,
     batch: int | None = None,
+    path: Sequence[Node] | None = None,
 ) -> list[Value | None]:
     """The cotangents of `wants`, given those of `starts`; None for what the starts do not depend on.
-    Gradients do not flow beyond `stops`. `closed` results can be differentiated again. With a `batch` the
-    cotangents, and the results, are so many, counted by a dimension in front; this is a closed form, too."""
-    path = find_path(starts, wants, stops)
-    wiring, reached = _wire(path, starts, wants)
+    Gradients do not flow beyond `stops`. A caller that knows the `path` between them says so. `closed`
+    results can be differentiated again. With a `batch` the cotangents, and the results, are so many, counted
+    by a dimension in front; this is a closed form, too."""
+    if path is None:
+        path = find_path(starts, wants, stops)
+        for node in path:
+            if node.spent:
+                raise_spent(node)
+    wiring, reached, overwritten = _wire(path, starts, wants)
     if not reached:
         return [None] * len(wants)
-    for node in path:
-        if node.spent:
-            raise_spent(node)
-    _check_saved(path, wiring)
+    if overwritten:
+        _check_saved(path, wiring)
     for start in starts:
         _check_result(start, path)
     types = tuple([want.type for want in reached])
@@ -227,9 +231,10 @@ def find_path(starts: Sequence[Value], wants: Sequence[Value], stops: Sequence[V
 
 def _wire(
     path: Sequence[Node], starts: Sequence[Value], wants: Sequence[Value]
-) -> tuple[Wiring, list[Value]]:
-    """The flow through a path, and those of the wanted values that it reaches."""
-    slots: dict[Any, int] = {}
+) -> tuple[Wiring, list[Value], bool]:
+    """The flow through a path, those of the wanted values that it reaches, and whether any input of a node on
+    it was written in place since."""
+    slots: dict[Any, int] = {}  # of a node's result by both, of a leaf by its origin
 
     def slot(origin: Origin) -> int:
         key: Any = (origin.node, origin.index) if origin.node is not None else origin.of
@@ -238,27 +243,33 @@ def _wire(
     on_path = set(path)
     goals = {id(want.origin.of) for want in wants if want.origin is not None}
     touched: set[int] = set()
-
-    def target(origin: Origin | None) -> int:
-        if origin is None or not (origin.node in on_path or id(origin.of) in goals):
-            return NOTHING
-        touched.add(id(origin.of))
-        return slot(origin)
-
+    overwritten = False
     first = tuple([NOTHING if start.origin is None else slot(start.origin) for start in starts])
     touched.update(id(start.origin.of) for start in starts if start.origin is not None)
-    inputs = tuple([tuple([target(operand.origin) for operand in node.inputs]) for node in path])
-    results = tuple(
-        [
-            tuple([slots.setdefault((node, i), len(slots)) for i in range(len(node.callee.result_types))])
-            for node in path
-        ]
-    )
+    inputs: list[tuple[int, ...]] = []
+    results: list[tuple[int, ...]] = []
+    for node in path:
+        numbers = []
+        for operand in node.inputs:
+            origin = operand.origin
+            number = NOTHING
+            if origin is not None:
+                own, maker = origin.other or origin, origin.node
+                if maker in on_path or id(own) in goals:
+                    touched.add(id(own))
+                    key = own if maker is None else (maker, origin.index)
+                    number = slots.setdefault(key, len(slots))
+                if origin.overwritten:
+                    overwritten = True
+            numbers.append(number)
+        inputs.append(tuple(numbers))
+        count = len(node.callee.result_types)
+        results.append(tuple([slots.setdefault((node, i), len(slots)) for i in range(count)]))
     reached = list(
         dict.fromkeys(want for want in wants if want.origin is not None and id(want.origin.of) in touched)
     )
     wanted = tuple([slot(want.origin) for want in reached if want.origin is not None])
-    return Wiring(results, inputs, first, wanted), reached
+    return Wiring(tuple(results), tuple(inputs), first, wanted), reached, overwritten
 
 
 def _closed_node(

@@ -51,7 +51,18 @@ def test_nothing_is_compiled():
     assert compiles == 0
 
 
-def test_programs_that_differ_in_numbers_alone_are_planned_once_more_for_all_of_them(monkeypatch):
+@pytest.mark.parametrize(
+    ("function", "scales", "rows", "plans"),
+    [
+        # All rounds of the first program have the same numbers: it is planned for these.
+        ("sin", ((2.0, 2.0, 2.0), (5.0, 0.5, 7.0), (-0.5, 9.0, 6.0)), ((1, 1, 1), (1, 1, 0), (0, 0, 0)), 2),
+        # They have others, so it is planned for all numbers.
+        ("cos", ((2.0, 3.0, 4.0), (5.0, 0.5, 7.0), (-0.5, 9.0, 6.0)), ((0, 1, 0), (1, 1, 0), (0, 0, 0)), 1),
+    ],
+)
+def test_one_plan_serves_all_programs_that_differ_in_numbers_alone(
+    monkeypatch, function, scales, rows, plans
+):
     planned = []
     plan = programs.planned
     monkeypatch.setattr(programs, "planned", lambda program: planned.append(program) or plan(program))
@@ -59,18 +70,39 @@ def test_programs_that_differ_in_numbers_alone_are_planned_once_more_for_all_of_
 
     def gradient_of(lib, scales, rows):
         leaf = lib.tensor(x, requires_grad=True)
-        sum(((leaf[row] * scale).sin().sum() for scale, row in zip(scales, rows)), lib.zeros(())).backward()
+        terms = [getattr(leaf[row] * scale, function)().sum() for scale, row in zip(scales, rows)]
+        sum(terms, lib.zeros(())).backward()
         return leaf.grad.numpy()
 
-    for scales, rows in (
-        ((2.0, 3.0, 4.0), (0, 1, 0)),
-        ((5.0, 0.5, 7.0), (1, 1, 0)),
-        ((-0.5, 9.0, 6.0), (0, 0, 0)),
-    ):
-        np.testing.assert_allclose(
-            gradient_of(tn, scales, rows), gradient_of(torch, scales, rows), rtol=1e-5, atol=1e-6
-        )
-    assert len(planned) == 2
+    for each in zip(scales, rows):
+        np.testing.assert_allclose(gradient_of(tn, *each), gradient_of(torch, *each), rtol=1e-5, atol=1e-6)
+    assert len(planned) == plans
+
+
+def test_a_program_gives_the_same_each_time_it_runs_again():
+    draws = np.random.default_rng(0)
+    weights = draws.normal(size=(4, 3)).astype("float32")
+
+    def gradient_of(lib, row):
+        weight = lib.tensor(weights, requires_grad=True)
+        chances = [((lib.tensor(row) * scale) @ weight).relu().softmax(-1) for scale in (0.5, 1.0, 2.0)]
+        (lib.stack([each[1].log() for each in chances]) - 0.5).square().mean().backward()
+        return weight.grad.numpy()
+
+    for _ in range(programs.AGAIN + 3):
+        row = draws.normal(size=4).astype("float32")
+        np.testing.assert_allclose(gradient_of(tn, row), gradient_of(torch, row), rtol=1e-4, atol=1e-6)
+
+
+def test_a_plan_leaves_broadcasts_to_numpy_where_it_does_the_same():
+    x = flat.Value(TensorType(dtypes.float32, (2, 3)))
+    column = flat.Value(TensorType(dtypes.float32, (2, 1)))
+    function = Function([x, column], [(x - column) * 2, flat.broadcast_to(column, (2, 3)) * 1])
+    data, other = np.arange(6, dtype="float32").reshape(2, 3), np.array([[1], [2]], "float32")
+    less, spread = run(function, [data, other])
+    np.testing.assert_array_equal(less, (data - other) * 2)
+    np.testing.assert_array_equal(spread, np.broadcast_to(other, (2, 3)))
+    assert len(plan(function).steps) == 4
 
 
 @pytest.mark.parametrize("read", ("never", "some", "all"))

@@ -143,7 +143,9 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | No
         from tenfold.engines.numpy.programs import run_program
 
         executables.announce(program, device)
-        arrays = [host_array(leaf) for leaf in program.leaves]
+        arrays = [
+            leaf.buffer if type(leaf.buffer) is np.ndarray else host_array(leaf) for leaf in program.leaves
+        ]
         results = run_program(program, arrays)
         _hand_on(program, donated, arrays, results)
         _keep(program, given, results, None, ())
@@ -189,20 +191,18 @@ def _donations(program: Trace, given: list[Value], replaced: dict[Value, Value])
     if not replaced:
         return ()
     results = {each: i for i, each in enumerate(given)}
+    donated = [
+        (place, results[replaced[leaf]])
+        for place, leaf in enumerate(program.leaves)
+        if leaf in replaced and replaced[leaf] in results and donatable(leaf.type, replaced[leaf].type)
+    ]
+    if not donated:
+        return ()
     # What a gradient may still be asked for is computed again from what it was computed from.
     wanted = {
         each for node in program.nodes if node.spent is not None and not used_up(node) for each in node.inputs
     }
-    return tuple(
-        [
-            (place, results[replaced[leaf]])
-            for place, leaf in enumerate(program.leaves)
-            if leaf in replaced
-            and replaced[leaf] in results
-            and leaf not in wanted
-            and donatable(leaf.type, replaced[leaf].type)
-        ]
-    )
+    return tuple([(place, result) for place, result in donated if program.leaves[place] not in wanted])
 
 
 def donatable(before: TensorType, after: TensorType) -> bool:

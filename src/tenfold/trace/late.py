@@ -44,6 +44,17 @@ def _loosened(program: Trace) -> tuple[tuple[Any, ...], list[int | float]]:
     return tuple(key), numbers
 
 
+def varies(program: Trace) -> bool:
+    """Whether nodes of the program itself differ in their numbers alone, as those do that a loop has recorded
+    with another number in each round. Then the next program will have others again."""
+    callees: dict[int, int] = {}
+    for node in program.nodes:
+        callee, numbers = node.callee.loose
+        if numbers and callees.setdefault(callee.id, node.callee.id) != node.callee.id:
+            return True
+    return False
+
+
 def open_numbers(program: Trace, device: Device) -> Opened:
     """The program that serves all programs with its loose key."""
     places = {leaf: i for i, leaf in enumerate(program.leaves)}

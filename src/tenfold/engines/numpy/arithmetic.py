@@ -208,7 +208,16 @@ def complex_of(op: Any) -> Kernel:
 
 
 def select(op: Any) -> Kernel:
-    return np.where
+    return _select_few if op.result.numel <= FEW and op.result.rank else np.where
+
+
+FEW = 1 << 11  # elements, for which starting `np.where` takes longer than two copies
+
+
+def _select_few(mask: Array, x: Array, y: Array) -> Array:
+    result = y.copy()
+    np.copyto(result, x, where=mask)
+    return result
 
 
 def clamp(op: Any) -> Kernel:

@@ -54,7 +54,13 @@ def precise(ufunc: Kernel) -> Kernel:
             return ufunc(*arrays)
         return ufunc(*[array.astype(np.float64) for array in arrays]).astype(np.float32)
 
-    return kernel
+    def of_one(x: Array) -> Array:
+        if x.dtype.type is np.float32:
+            result: Array = ufunc(x.astype(np.float64)).astype(np.float32)
+            return result
+        return ufunc(x)
+
+    return of_one if getattr(ufunc, "nin", 0) == 1 else kernel
 
 
 def fused(x: Array, y: Any, z: Any) -> Array:
@@ -77,7 +83,7 @@ def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
     return rounded
 
 
-log = precise(np.log)
+log, precise_exp = precise(np.log), precise(np.exp)
 LOG1P_NEAR = np.float32(np.sqrt(2) - 1)
 
 
@@ -96,9 +102,9 @@ EXP_LAST = np.float32(127.5 * np.log(2))
 
 def exp(x: Array) -> Array:
     """Rounded once, except close to infinity, where XLA's float32 loses some."""
-    result = precise(np.exp)(x)
-    if x.dtype == np.float32 and (last := (x > EXP_LAST) & np.isfinite(result)).any():
-        result = np.where(last, exp_by_steps(x), result)
+    result = precise_exp(x)
+    if x.dtype.type is np.float32 and np.count_nonzero(last := x > EXP_LAST):
+        result = np.where(last & np.isfinite(result), exp_by_steps(x), result)
     return result
 
 

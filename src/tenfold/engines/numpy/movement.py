@@ -100,6 +100,14 @@ def dynamic_update_slice(op: Any) -> Kernel:
 def _inside(extents: tuple[int, ...], sizes: tuple[int, ...]) -> Kernel:
     """Which part of an array slices of these sizes are, moved inside where they overhang."""
     limits = [extent - size for extent, size in zip(extents, sizes, strict=True)]
+    if len(limits) == 1:
+        (limit,), (length,) = limits, sizes
+
+        def stretch(starts: tuple[Array, ...]) -> tuple[Any, ...]:
+            first = min(max(int(starts[0]), 0), limit)
+            return slice(first, first + length), ...
+
+        return stretch
 
     def part(starts: tuple[Array, ...]) -> tuple[Any, ...]:
         firsts = [min(max(int(start), 0), limit) for start, limit in zip(starts, limits, strict=True)]

@@ -24,20 +24,38 @@ from tenfold.flat.structured import Check
 # A kernel, the slot of its operand (or what takes several from all slots), the slot of its result (or those
 # of several), the slots to be freed.
 Step = tuple[Kernel, Any, int | tuple[int, ...], tuple[int, ...]]
+Raw = tuple[Kernel, tuple[int, ...], tuple[int, ...]]  # a kernel, the slots of its operands and results
 Slots = dict[Value, int]  # where the values of a function are
 
 
 class Plan:
     """The steps of a function. `slots` has the constants, whose memory is `taken`, and None for what is
-    computed."""
+    computed. `raw` says of each step what it was made from."""
 
-    __slots__ = ("arity", "results", "slots", "steps", "taken")
+    __slots__ = ("arity", "raw", "results", "slots", "steps", "taken")
 
-    def __init__(self, arity: int, slots: list[Array | None], steps: list[Step], results: tuple[int, ...]):
+    def __init__(
+        self, arity: int, slots: list[Array | None], raw: Sequence[Raw], results: Sequence[int], frees: bool
+    ):
+        """No step is taken that nothing needs. With `frees`, every slot that is no result is freed at its
+        last use."""
         self.arity = arity
         self.slots = slots
-        self.steps = steps
-        self.results = results
+        self.results = tuple(results)
+        self.raw: list[Raw] = []
+        self.steps: list[Step] = []
+        used = {place for place, slot in enumerate(slots) if slot is not None}
+        used.update(results)
+        for kernel, operands, outs in reversed(raw):
+            if used.isdisjoint(outs):
+                continue
+            freed = tuple([place for place in dict.fromkeys(operands) if place not in used])
+            used.update(freed)
+            given = operands[0] if len(operands) == 1 else _taking(operands)
+            self.steps.append((kernel, given, outs[0] if len(outs) == 1 else outs, freed if frees else ()))
+            self.raw.append((kernel, operands, outs))
+        self.raw.reverse()
+        self.steps.reverse()
         self.taken = {id(memory_of(slot)) for slot in slots if slot is not None}
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
@@ -155,8 +173,9 @@ class Builder:
     def __init__(self, function: Function | None = None):
         self.places: Slots = {}
         self.constants: dict[int, Array] = {}
-        self.steps: list[tuple[Kernel, tuple[int, ...], tuple[int, ...]]] = []
+        self.steps: list[Raw] = []
         self.known: dict[tuple[Kernel, tuple[int, ...]], tuple[int, ...]] = {}  # where results are
+        self.spread: dict[int, int] = {}  # of a broadcast slot, the one that NumPy broadcasts alike by itself
         self.bytes = 0  # of all results
         self.count = 0
         self.arity = 0
@@ -194,6 +213,8 @@ class Builder:
     def step(self, op: Op, operands: tuple[int, ...], source: Any) -> tuple[int, ...]:
         """Add the step of an op, unless its results are there already; gives where they are."""
         kernel = kernel_of(op, source)
+        if type(kernel) is np.ufunc and not self.spread.keys().isdisjoint(operands):
+            operands = self.narrowed(op, operands)
         results = self.known.get((kernel, operands))
         if results is not None:
             return results
@@ -206,7 +227,15 @@ class Builder:
             results = tuple([self.slot() for _ in op.results])
             self.steps.append((kernel, operands, results))
         self.known[kernel, operands] = results
+        if type(op) in SPREADING and _spreads(op):
+            self.spread[results[0]] = self.spread.get(operands[0], operands[0])
         return results
+
+    def narrowed(self, op: Op, operands: tuple[int, ...]) -> tuple[int, ...]:
+        """The operands of a function of NumPy's without broadcasts that it does itself: of all but one."""
+        if not op.result.rank or all(place in self.spread for place in operands):
+            return operands
+        return tuple([self.spread.get(place, place) for place in operands])
 
     def inline(self, op: Any, places: Slots, source: Any) -> None:
         """Add the steps of a composite's body, or of that for this engine."""
@@ -220,28 +249,42 @@ class Builder:
         return self.closed([self.places[result] for result in results])
 
     def closed(self, results: Sequence[int]) -> Plan:
-        """The plan that gives these slots; every other is freed at its last use, and no step is taken that
-        nothing needs."""
+        """The plan that gives these slots."""
         slots: list[Array | None] = [None] * self.count
         for place, constant in self.constants.items():
             slots[place] = constant
-        used = {*results, *self.constants}
-        frees = self.bytes > SMALL
-        steps: list[Step] = []
-        for kernel, operands, outs in reversed(self.steps):
-            if used.isdisjoint(outs):
-                continue
-            freed = tuple([place for place in dict.fromkeys(operands) if place not in used])
-            used.update(freed)
-            given = operands[0] if len(operands) == 1 else _taking(operands)
-            steps.append((kernel, given, outs[0] if len(outs) == 1 else outs, freed if frees else ()))
-        steps.reverse()
-        return Plan(self.arity, slots, steps, tuple(results))
+        return Plan(self.arity, slots, self.steps, results, self.bytes > SMALL)
+
+
+SPREADING = (BroadcastInDim, Reshape)
+
+
+def _spreads(op: Any) -> bool:
+    """Whether an op's operand stands for its result where an array of the result's shape is beside it."""
+    rank, operand = op.result.rank, op.x
+    if operand.numel == 1 and operand.rank <= rank:
+        return True
+    return type(op) is BroadcastInDim and op.broadcast_dimensions == tuple(range(rank - operand.rank, rank))
 
 
 def _taking(places: tuple[int, ...]) -> Callable[[list[Array]], tuple[Array, ...]]:
     """What takes the arrays at these places, none or several."""
     return itemgetter(*places) if places else lambda slots: ()
+
+
+VIEWS = (BroadcastInDim, Reshape, Slice, Transpose)  # which stay arrays whatever their rank
+
+
+def _zero_dimensional(kernel: Kernel, dtype: np.dtype[Any]) -> Kernel:
+    """A kernel that gives an array where NumPy gives a scalar. In the body of a reduction it is called on
+    larger arrays."""
+    empty, general = np.empty, lambda *arrays: np.asarray(kernel(*arrays))
+    if type(kernel) is np.ufunc and kernel.nout == 1:
+        if kernel.nin == 1:
+            return lambda x: general(x) if x.ndim else kernel(x, out=empty((), dtype))
+        if kernel.nin == 2:
+            return lambda x, y: general(x, y) if x.ndim or y.ndim else kernel(x, y, out=empty((), dtype))
+    return general
 
 
 def kernel_of(op: Op, source: Any = None) -> Kernel:
@@ -262,8 +305,7 @@ def kernel_of(op: Op, source: Any = None) -> Kernel:
         kernel = rule(op)
     except TenfoldError as error:
         raise error.located("", op.source) from None
-    if len(op.results) == 1 and not op.result.rank:
-        scalar = kernel
-        kernel = lambda *arrays: np.asarray(scalar(*arrays))
+    if len(op.results) == 1 and not op.result.rank and type(op) not in VIEWS:
+        kernel = _zero_dimensional(kernel, op.result.dtype.numpy)
     pattern.__dict__[KEPT] = kernel
     return kernel

@@ -33,11 +33,14 @@ def dot_general(op: Any) -> Kernel:
     wide = working(op.dtype) if working(x.dtype) == working(op.dtype) else _wider(x.dtype, op.dtype)
     plain = wide == x.dtype.numpy == dtype
     if plain and not batch_x and len(sum_x) == 1 and x.rank == y.rank == 2 and wide.kind in "fc":
-        turn_x, turn_y, copies = sum_x[0] == 0, sum_y[0] == 1, y.numel <= SMALL
+        # `dot` starts in a third of the time that `matmul` takes.
+        turn_x, turn_y = sum_x[0] == 0, sum_y[0] == 1
+        copies = turn_y and min(rows, columns, inner) > 1 and y.numel <= SMALL
 
         def product(x: Array, y: Array) -> Array:
-            right = y.T if turn_y else y
-            return np.matmul(x.T if turn_x else x, np.ascontiguousarray(right) if copies else right)
+            left, right = x.T if turn_x else x, y.T if turn_y else y
+            result: Array = left.dot(np.ascontiguousarray(right) if copies else right)
+            return result
 
         return product
 

@@ -15,7 +15,7 @@ from tenfold.base.bounded import Bounded
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.base.garbage import uncollected
 from tenfold.engines.numpy.kernels import Array
-from tenfold.engines.numpy.plan import Builder, Plan, Slots, memory_of, plan, run_plan
+from tenfold.engines.numpy.plan import Builder, Plan, Raw, Slots, memory_of, plan, run_plan
 from tenfold.flat.composite import Composite
 from tenfold.flat.elementwise import Add
 from tenfold.flat.ir import Function, Op, TensorType, Value, in_order
@@ -24,8 +24,9 @@ from tenfold.trace.collect import Trace
 from tenfold.trace.gradient import NOTHING, Backward, GradientNode, backward_of
 from tenfold.trace.graph import Node
 from tenfold.trace.graph import Value as TraceValue
-from tenfold.trace.late import loose_key, open_numbers
+from tenfold.trace.late import loose_key, open_numbers, varies
 
+AGAIN = 4  # runs of a program after which one plan of all its parts saves more than it takes to make
 MOST = 50_000  # parts of all plans that are kept, of some hundred bytes each
 _sums = Bounded()  # plans that add two values of a type
 Values = tuple[Value, ...]
@@ -48,15 +49,31 @@ def run_program(program: Trace, arrays: Sequence[Array]) -> list[Array]:
 
 class Known:
     """The plan of a program, and one for all programs that differ from it in Python numbers alone, once there
-    was another of those."""
+    was another of those, or if there will be."""
 
     def __init__(self, program: Trace):
         self.key = program.key
-        self.plan = planned(program)
         self.loose: ProgramPlan | None = None
+        self.plan: ProgramPlan | None = None
+        if varies(program):
+            self.open(program)
+        else:
+            self.plan = planned(program)
+
+    def open(self, program: Trace) -> ProgramPlan:
+        opened = open_numbers(program, program.device)
+        self.loose = planned(opened.program)
+        self.loose.order = opened.order
+        return self.loose
+
+    @property
+    def weight(self) -> int:
+        """Of the parts of the first plan, which do not change."""
+        made = self.plan or self.loose
+        return 0 if made is None else made.weight
 
 
-_plans = Bounded(MOST, lambda known: len(known.plan.steps))  # by their keys without numbers
+_plans = Bounded(MOST, lambda known: known.weight)  # by their keys without numbers
 
 
 def planned_once(program: Trace) -> tuple[ProgramPlan, Sequence[int | float] | None]:
@@ -64,13 +81,9 @@ def planned_once(program: Trace) -> tuple[ProgramPlan, Sequence[int | float] | N
     key, numbers = loose_key(program)
     with uncollected():
         known = _plans.get(key, lambda: Known(program))
-        if known.key == program.key:
+        if known.plan is not None and known.key == program.key:
             return known.plan, None
-        if known.loose is None:
-            opened = open_numbers(program, program.device)
-            known.loose = planned(opened.program)
-            known.loose.order = opened.order
-    return known.loose, numbers
+        return known.loose or known.open(program), numbers
 
 
 class Part:
@@ -90,7 +103,7 @@ class ProgramPlan:
     those to be freed. `taken` has the memory that belongs to the plans. If it takes Python numbers, `order`
     says which of the leaves, and after them the numbers, it takes."""
 
-    __slots__ = ("arity", "order", "results", "slots", "steps", "taken")
+    __slots__ = ("arity", "flat", "order", "results", "runs", "slots", "steps", "taken", "weight")
 
     def __init__(
         self, arity: int, slots: list[Array | None], parts: Sequence[Part], results: tuple[int, ...]
@@ -98,22 +111,34 @@ class ProgramPlan:
         """No part is taken that nothing needs."""
         self.arity, self.slots, self.results = arity, slots, results
         self.order: tuple[int, ...] = ()
+        self.flat: Plan | None = None  # one plan of all parts, for a program that runs again and again
+        self.runs = 0
         self.taken = {id(memory_of(slot)) for slot in slots if slot is not None}
         self.steps = []
         used = {place for place, slot in enumerate(slots) if slot is not None}
         used.update(results)
         for part in reversed(parts):
-            needed = [(value, place) for value, place in part.results.items() if place in used]
+            needed = {value: place for value, place in part.results.items() if place in used}
             if not needed:
                 continue
-            steps = part.plan(tuple([value for value, _ in needed]))
-            freed = tuple([place for place in dict.fromkeys(part.places) if place not in used])
-            used.update(freed)
-            self.taken |= steps.taken
-            self.steps.append((steps, part.places, tuple([place for _, place in needed]), freed))
+            steps = part.plan(tuple(needed))
+            freed = []
+            for place in part.places:
+                if place not in used:
+                    used.add(place)
+                    freed.append(place)
+            if steps.taken:
+                self.taken |= steps.taken
+            self.steps.append((steps, part.places, tuple(needed.values()), freed))
         self.steps.reverse()
+        self.weight = len(self.steps)
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        if self.flat is None and self.runs == AGAIN:
+            self.flat = self._flattened()
+        if self.flat is not None:
+            return self.flat(arrays)
+        self.runs += 1
         slots: list[Any] = self.slots.copy()
         slots[: self.arity] = arrays
         for steps, places, results, freed in self.steps:
@@ -123,6 +148,26 @@ class ProgramPlan:
             for place, step in zip(results, steps(given)):
                 slots[place] = step
         return [slots[place] for place in self.results]
+
+    def _flattened(self) -> Plan:
+        """The steps of all parts as one plan, which is quicker to run and takes longer to make."""
+        slots = self.slots.copy()
+        raw: list[Raw] = []
+        moved = list(range(len(slots)))  # where a result of a part is that is one of its inputs or constants
+        for part, places, results, _ in self.steps:
+            own = [moved[place] for place in places]
+            first = len(slots) - part.arity
+            own += range(len(slots), first + len(part.slots))
+            slots += part.slots[part.arity :]
+            moved += range(len(moved), len(slots))
+            for place, result in zip(results, part.results, strict=True):
+                moved[place] = own[result]
+            raw += [
+                (kernel, tuple([own[each] for each in operands]), tuple([own[each] for each in outs]))
+                for kernel, operands, outs in part.raw
+            ]
+        self.steps = []
+        return Plan(self.arity, slots, raw, [moved[place] for place in self.results], True)
 
 
 def planned(program: Trace) -> ProgramPlan:
@@ -167,7 +212,12 @@ class _ProgramBuilder:
         return self.count - 1
 
     def add(self, plan: Callable[[Values], Plan], places: Sequence[int], results: Iterable[Value]) -> Part:
-        part = Part(plan, places, {result: self.slot() for result in results})
+        slots: dict[Value, int] = {}
+        for result in results:
+            if result not in slots:
+                slots[result] = self.count
+                self.count += 1
+        part = Part(plan, places, slots)
         self.parts.append(part)
         return part
 
@@ -175,19 +225,12 @@ class _ProgramBuilder:
         """Add a node; gives where its results will be."""
         fragment = node.callee.fragment
         frame = dict(zip(fragment.params, given, strict=True))
-        new = dict.fromkeys([result for result in fragment.results if result not in frame])
+        new = [result for result in fragment.results if result not in frame]
         part = self.add(lambda needed: _forward(node, needed), given, new)
         frame.update(part.results)
         self.frames[node] = frame, part
         self.inputs[node] = given
         return [frame[result] for result in fragment.results]
-
-    def link(self, node: Node, places: Sequence[int | None]) -> None:
-        """Say where results of a node are already, so that its gradient does not compute them again."""
-        frame, _ = self.frames[node]
-        for result, place in zip(node.callee.fragment.results, places, strict=True):
-            if place is not None:
-                frame[result] = place
 
     def saved(self, node: Node, value: Value) -> int:
         """Where a value of a node's fragment is that its gradient needs."""
@@ -210,22 +253,26 @@ class _ProgramBuilder:
         def add(number: int, place: int, type: TensorType) -> None:
             found[number] = self.sum(found[number], place, type) if number in found else place
 
-        # Where results of nodes on the path are that have their data: among the inputs of later nodes.
-        settled = {
-            number: self.inputs[forward][i]
-            for forward, numbers in zip(node.path, wiring.inputs, strict=True)
-            for i, number in enumerate(numbers)
-            if number != NOTHING and _is_result(forward.inputs[i])
-        }
+        # Where results of nodes on the path are that have their data: among the inputs of later nodes. Their
+        # gradients need not compute them again.
+        settled: dict[int, int] = {}
+        for forward, numbers in zip(node.path, wiring.inputs, strict=True):
+            places = self.inputs[forward]
+            for i, number in enumerate(numbers):
+                if number != NOTHING and _is_result(forward.inputs[i]):
+                    settled[number] = places[i]
         types = [operand.type for operand in node.inputs]
         for number, place, type in zip(wiring.starts, cotangents, types, strict=True):
             add(number, place, type)
         for k in range(len(node.path) - 1, -1, -1):
             forward, results = node.path[k], wiring.results[k]
-            self.link(forward, [settled.get(number) for number in results])
             given = tuple([number in found for number in results])
-            if not any(given):
+            if True not in given:
                 continue
+            frame, _ = self.frames[forward]
+            for value, number in zip(forward.callee.fragment.results, results, strict=True):
+                if number in settled:
+                    frame[value] = settled[number]
             wanted = tuple([number != NOTHING for number in wiring.inputs[k]])
             try:
                 backward = backward_of(forward.callee, given, wanted)
@@ -248,9 +295,7 @@ class _ProgramBuilder:
         pull: _Pull = backward.plan
         places = [*[self.saved(node, save) for save in pull.saves], *cotangents]
         frame = dict(zip(pull.params, places, strict=True))
-        new = dict.fromkeys(
-            [result for result in backward.results if result is not None and result not in frame]
-        )
+        new = [result for result in backward.results if result is not None and result not in frame]
         if new:
             frame.update(self.add(pull.planned, places, new).results)
         return [-1 if result is None else frame[result] for result in backward.results]

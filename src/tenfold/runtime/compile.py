@@ -49,23 +49,24 @@ def compiled(
     # A function and no object with `__call__`, which would take Python longer to call.
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        short = programs.short
+        if short is not None and not kwargs and len(in_use) == 1 and evaluate.engine == "xla":
+            # A call like the last one, with its data on the device: nothing to do but start the program.
+            buffers_of, start, makers, result, device, default, state = short
+            if state == context.unwatched and default is dtypes.get_default_dtype():
+                try:
+                    buffers = buffers_of(*args)
+                    if buffers is not None:
+                        (buffer,) = start(buffers).consume_with_handlers(makers)
+                        if not turn() & TURNS:
+                            xla.let_go()
+                        return tensor(Value(result, device, None, 0, buffer))
+                except (AttributeError, TypeError, RuntimeError):
+                    pass  # not so many, not all tensors, or data not there yet
         if context.recorder is not None:
             return function(*args, **kwargs)
         if evaluate.engine != "xla" or context.level is not None:
             return function(*args, **kwargs)  # op by op: there is nothing to compile, or tangents to follow
-        short = programs.short
-        if short is not None and not kwargs and len(in_use) == 1:
-            # A call like the last one, with its data on the device: nothing to do but start the program.
-            buffers_of, start, makers, result, device, default, state = short
-            try:
-                buffers = buffers_of(*args)
-                if buffers is not None and default is dtypes.get_default_dtype() and state == context.state:
-                    (buffer,) = start(buffers).consume_with_handlers(makers)
-                    if not turn() & TURNS:
-                        xla.let_go()
-                    return tensor(Value(result, device, None, 0, buffer))
-            except (AttributeError, TypeError, RuntimeError):
-                pass  # not so many, not all tensors, or data not there yet
         if programs.recent and not kwargs:
             answer = programs.as_before(args)
             if answer is not OTHER:
@@ -89,7 +90,7 @@ def _reader_of(count: int) -> Callable[..., Callable[..., list[Any] | None]]:
     asks = [
         f"  value{i} = tensor{i}._value\n"
         f"  if value{i}.type is not type{i} or value{i}.origin is not None or tensor{i}._alias is not None"
-        f" or tensor{i}.__class__ is not kind{i}:\n"
+        f" or type(tensor{i}) is not kind{i}:\n"
         "   return None\n"
         for i in names
     ]
@@ -184,12 +185,14 @@ class Programs:
 
     def as_before(self, args: tuple[Any, ...]) -> Any:
         """A call on tensors like those of an earlier one: what it depends on is all there is to compare."""
-        if len(set(map(id, args))) != len(args):
+        count = len(args)
+        if count > 1 and len(set(map(id, args))) != count:
             return OTHER
         key: list[Any] = []
+        plain = self._tensor
         for arg in args:
             tensor: Any = arg
-            if not isinstance(arg, self._tensor) or _overrides(tensor.__class__, self._tensor):
+            if type(arg) is not plain and (not isinstance(arg, plain) or _overrides(tensor.__class__, plain)):
                 return OTHER
             value = tensor._value
             if tensor._alias is not None or value.origin is not None:
@@ -411,7 +414,7 @@ class Programs:
         executable = loaded.executable
         if isinstance(executable, xla.Executable) and all(isinstance(arg, self._tensor) for arg in args):
             self.short = (
-                _reader_of(len(args))(*[of for arg in args for of in (arg._value.type, arg.__class__)]),
+                _reader_of(len(args))(*[of for arg in args for of in (arg._value.type, type(arg))]),
                 executable.start,
                 executable.makers,
                 recorded.plan.result_types[0],

@@ -34,6 +34,8 @@ class Elsewhere(NamedTuple):
 class ExactSpecialization(Specialization):
     """A function for given numbers of elements."""
 
+    tells_elsewhere = True
+
     def __init__(self, plan: Plan):
         super().__init__(plan)
         self.plain = False

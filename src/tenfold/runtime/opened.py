@@ -25,7 +25,7 @@ from tenfold.runtime.counting import Proved
 from tenfold.runtime.decisions import Proof, holds_throughout
 from tenfold.runtime.exact import EachSpecialization, Elsewhere, Exact
 from tenfold.runtime.guards import Owners
-from tenfold.runtime.plan import Plan
+from tenfold.runtime.plan import Plan, Target
 from tenfold.runtime.ranges import Range, chosen, possible
 from tenfold.runtime.recordings import (
     OpenDims,
@@ -185,6 +185,8 @@ def _state_of_open_size() -> UnsupportedError:
 
 class OpenSpecialization(Specialization):
     """A function on arguments whose sizes are open."""
+
+    tells_elsewhere = True
 
     def __init__(
         self,
@@ -359,12 +361,17 @@ class OpenSpecialization(Specialization):
             return "a size that depends on data was larger than there was room for"
         return super().broken(arguments)
 
+    def _outcomes(self, computed: Sequence[Any], arguments: Sequence[Any]) -> list[tuple[Target, Value]]:
+        moved = self.plan.moved
+        return [(target, self._outcome(i, type, computed, arguments)) for i, type, target in moved]
+
     def _outcome(
         self, place: int, type: TensorType, computed: Sequence[Any], arguments: Sequence[Any]
     ) -> Value:
+        """A result that travels alone, without its padding."""
         extents = self.extents.get(self.plan.results[place])
         if extents is None:
-            return super()._outcome(place, type, computed, arguments)
+            return Value(type, self.plan.device, None, 0, computed[place])
         at = self._sizes_by_symbol(arguments, computed)
         shape = tuple([extent if isinstance(extent, int) else extent.at(at) for extent in extents])
         cut = TensorType(type.dtype, shape)

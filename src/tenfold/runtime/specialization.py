@@ -12,7 +12,6 @@ from tenfold.base.errors import EngineError, TenfoldError
 from tenfold.base.owners import NAMED, count
 from tenfold.base.source import capture
 from tenfold.engines import sharded, xla
-from tenfold.flat.ir import TensorType
 from tenfold.ops.callee import Program
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.bindings import bind
@@ -34,6 +33,7 @@ Wrap = Callable[[Value], Any]
 class Specialization:
     """A function on arguments of given types."""
 
+    tells_elsewhere = False  # whether a run may tell that the call needs another program
     of_open_arguments = False  # whether it serves many sizes of its arguments
 
     def __init__(self, plan: Plan):
@@ -65,13 +65,14 @@ class Specialization:
 
     def _run(self, arguments: Sequence[Any], wrap: Wrap) -> Any:
         settle(AHEAD)
-        if self.plan.found.places and (arguments := self._with_found(arguments)) is OTHER:
+        plan = self.plan
+        if plan.found.places and (arguments := self._with_found(arguments)) is OTHER:
             return OTHER
         values = self.fits(arguments)
         if values is None:
             return OTHER
-        if self.plan.differentiable and context.grad_enabled:
-            results = list(zip(self.plan.alone_targets, self._call_node(values), strict=True))
+        if plan.differentiable and context.grad_enabled:
+            results = list(zip(plan.alone_targets, self._call_node(values), strict=True))
             return self._finish(arguments, results, wrap)
         return self._execute(values, arguments, wrap)
 
@@ -111,10 +112,11 @@ class Specialization:
     def fits(self, arguments: Sequence[Any]) -> list[Value] | None:
         """The values that go in, if what it depends on from outside is as it was: types of tensors, Python
         attributes, whether there are gradients, and which, where they are read."""
-        if not hold(self.plan.found.guards):
+        plan = self.plan
+        if not hold(plan.found.guards):
             return None
-        for owner, gradient in self.plan.gradients.expected:
-            collected = origin_of(owner, arguments).collected
+        for owner, gradient in plan.gradients.expected:
+            collected = (arguments[owner]._leaf if type(owner) is int else owner).collected
             if (collected is None) != (gradient is None) or (
                 gradient is not ANY and collected is not gradient
             ):
@@ -160,17 +162,19 @@ class Specialization:
     def _execute(self, values: list[Value], arguments: Sequence[Any], wrap: Wrap) -> Any:
         """What the function returns, computed now: the memory of what is written goes to what replaces it.
         OTHER if a tensor is of other memory than it was."""
+        device, packing = self.plan.device, self.plan.packing
         buffers = self._buffers(values, arguments)
-        if self.plan.device.mesh is not None:
+        if device.mesh is not None:
             self.loaded = self._load_partitioned(buffers)
         elif self.loaded is None:
             self.loaded = self._load()
         copied = self._lend(values, buffers, arguments)
-        for state in self.plan.packing.states if self.plan.packing else ():
-            buffer = state.take(self.plan.device, evaluate.computed_array)
-            if buffer is None:
-                return OTHER
-            buffers.append(buffer)
+        if packing is not None:
+            for state in packing.states:
+                buffer = state.take(device, evaluate.computed_array)
+                if buffer is None:
+                    return OTHER
+                buffers.append(buffer)
         if self.order is not None:
             buffers += self.numbers
             buffers = [buffers[place] for place in self.order]
@@ -178,9 +182,10 @@ class Specialization:
         try:
             # What changes nothing leaves nothing to be put back when a check fails that is heard of later.
             computed, failure = self.loaded(buffers, held, self.steady and self.stateless)
-            elsewhere = self._elsewhere(computed, arguments)
-            if elsewhere is not None:
-                return elsewhere
+            if self.tells_elsewhere:
+                elsewhere = self._elsewhere(computed, arguments)
+                if elsewhere is not None:
+                    return elsewhere
             if failure is None:
                 return self._finish(arguments, self._place(computed, values, copied, arguments, wrap), wrap)
             self._give_back(values, computed)
@@ -307,13 +312,12 @@ class Specialization:
             collect(origin_of(owner, arguments), type_, device, computed[result], wrap)
         if plan.packing is not None:
             self._advance(computed[len(plan.alone_types) :], arguments, wrap)
-        return [(target, self._outcome(i, type, computed, arguments)) for i, type, target in plan.moved]
+        return self._outcomes(computed, arguments)
 
-    def _outcome(
-        self, place: int, type: TensorType, computed: Sequence[Any], arguments: Sequence[Any]
-    ) -> Value:
-        """A result that travels alone, as a value."""
-        return Value(type, self.plan.device, None, 0, computed[place])
+    def _outcomes(self, computed: Sequence[Any], arguments: Sequence[Any]) -> list[tuple[Target, Value]]:
+        """The results that travel alone, as values, and where they belong."""
+        device = self.plan.device
+        return [(target, Value(type, device, None, 0, computed[i])) for i, type, target in self.plan.moved]
 
     def _advance(self, vectors: Sequence[Any], arguments: Sequence[Any], wrap: Wrap) -> None:
         """Let state and gradients that travel packed be what is in the new vectors."""
@@ -322,7 +326,7 @@ class Specialization:
         for state, vector in zip(packing.states, vectors, strict=False):
             state.advance(vector, device)
         for outcome, vector in zip(packing.outcomes, vectors[len(packing.states) :], strict=False):
-            leaves = [origin_of(owner, arguments) for owner in outcome.owners]
+            leaves = [arguments[owner]._leaf if type(owner) is int else owner for owner in outcome.owners]
             outcome.advance(vector, device, leaves, wrap)
 
     def _give_back(self, values: list[Value], computed: list[Any]) -> None:
@@ -335,6 +339,7 @@ class Specialization:
     def _finish(self, arguments: Sequence[Any], results: list[tuple[Target, Value]], wrap: Wrap) -> Any:
         """Put results where they belong: into tensors that are written, into gradients, into what is
         returned."""
+        plan = self.plan
         returned: list[Any] = []
         for (kind, target), value in results:
             if kind == "returned":
@@ -345,24 +350,24 @@ class Specialization:
                 _assign(arguments[target], value)
             elif kind == "gradient":
                 origin_of(target, arguments).collected = wrap(value)
-        for owner in self.plan.gradients.cleared:
+        for owner in plan.gradients.cleared:
             origin_of(owner, arguments).collected = None
-        for place, node, index in self.plan.spent:
+        for place, node, index in plan.spent:
             returned[place].origin = Origin(node, index)
         tensors: list[Any] = []
-        for returned_as, value in zip(self.plan.returned, returned, strict=True):
+        for returned_as, value in zip(plan.returned, returned, strict=True):
             if returned_as is None:
                 tensors.append(wrap(value))
             elif type(returned_as) is Again:
                 tensors.append(tensors[returned_as.place])
             else:
                 tensors.append(arguments[returned_as] if type(returned_as) is int else returned_as)
-        if self.plan.structure is tree.LEAF:
+        if plan.structure is tree.LEAF:
             return tensors[0]
-        result = tree.unflatten(self.plan.structure, iter(tensors))
-        if self.plan.found.bound:
+        result = tree.unflatten(plan.structure, iter(tensors))
+        if plan.found.bound:
             result, values = result
-            bind(self.plan.found.bound, values)
+            bind(plan.found.bound, values)
         return result
 
 

@@ -33,6 +33,9 @@ class Saving(Protocol):
     def packed(self, value: Value) -> Callable[[], Value]: ...
 
 
+MODE = frozenset(("grad_enabled", "inference"))  # the settings that say nothing of how ops are recorded
+
+
 class Context(threading.local):
     """How ops are recorded in this thread."""
 
@@ -53,19 +56,26 @@ class Context(threading.local):
     # Where it is noted what the user's code asks of the sizes of tensors, if anyone wants to know.
     asked: list[Any] | None = None
 
-    # Derived: whether an op is recorded by its node alone, whether nobody follows that either, and what a
-    # compiled function depends on.
+    # Derived: whether an op is recorded by its node alone, whether nobody follows that either; what a
+    # compiled function depends on, and the same while no recorder and no level follows its call.
     quick: bool = True
     plain: bool = True
     state: tuple[Any, ...] = (True, False, None, ())
+    unwatched: tuple[Any, ...] | None = state
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
+        if name not in MODE:
+            self._derive()
+        state = (self.grad_enabled, self.inference, self.precision, self.modes)
+        super().__setattr__("state", state)
+        watched = self.recorder is not None or self.level is not None
+        super().__setattr__("unwatched", None if watched else state)
+
+    def _derive(self) -> None:
         quick = self.autocast is None and self.level is None and not self.modes and self.asked is None
         super().__setattr__("quick", quick)
         super().__setattr__("plain", quick and self.recorder is None)
-        state = (self.grad_enabled, self.inference, self.precision, self.modes)
-        super().__setattr__("state", state)
 
 
 context = Context()

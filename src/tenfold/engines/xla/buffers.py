@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -158,29 +158,31 @@ def fetch_ahead(buffer: Any) -> None:
     buffer._copy_single_device_array_to_host_async()
 
 
-_C_NUMBERS: dict[DType, Any] = {
-    dtypes.bool_: ctypes.c_bool,
-    dtypes.uint8: ctypes.c_uint8,
-    dtypes.int8: ctypes.c_int8,
-    dtypes.int16: ctypes.c_int16,
-    dtypes.int32: ctypes.c_int32,
-    dtypes.int64: ctypes.c_int64,
-    dtypes.float32: ctypes.c_float,
-    dtypes.float64: ctypes.c_double,
+# What reads a number of a dtype at an address.
+_AT_ADDRESS: dict[DType, Callable[[int], Any]] = {
+    dtypes.bool_: ctypes.c_bool.from_address,
+    dtypes.uint8: ctypes.c_uint8.from_address,
+    dtypes.int8: ctypes.c_int8.from_address,
+    dtypes.int16: ctypes.c_int16.from_address,
+    dtypes.int32: ctypes.c_int32.from_address,
+    dtypes.int64: ctypes.c_int64.from_address,
+    dtypes.float32: ctypes.c_float.from_address,
+    dtypes.float64: ctypes.c_double.from_address,
 }
+_CPU = Device("cpu")
 
 
 def number(buffer: Any, dtype: DType, device: Device) -> Any:
     """The one element of a buffer as a Python number; much sooner than as an array. On the CPU it mostly is
     there, but a program whose inputs are still being copied runs after the call that starts it returns."""
-    is_here = device.type == "cpu" and (device.mesh is None or device.mesh.size == 1)
-    kind = _C_NUMBERS.get(dtype) if is_here else None
-    if kind is None:
+    is_here = device is _CPU or (device.type == "cpu" and (device.mesh is None or device.mesh.size == 1))
+    read = _AT_ADDRESS.get(dtype) if is_here else None
+    if read is None:
         return fetch(buffer).item()
     try:
         if not buffer.is_ready():
             buffer.block_until_ready()
-        return kind.from_address(buffer.unsafe_buffer_pointer()).value
+        return read(buffer.unsafe_buffer_pointer()).value
     except Exception as error:
         raise translate(error) from None
 

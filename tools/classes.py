@@ -1,4 +1,4 @@
-"""The reference of layers, functions of `nn.functional`, optimizers and schedules, written from their
+"""The reference of layers, functions of `nn.functional`, optimizers and distributions, written from their
 docstrings: a page for each of these, with formulas, shapes, signatures and examples."""
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from tenfold import nn, optim
+from tenfold import distributions, nn, optim
 from tenfold.nn import functional
 from tenfold.optim import lr_scheduler
 from tenfold.tensor.documentation import Docstring
 from tools.reference import wrapped
 
-CALL = re.compile(r"\b(F|nn|tn)\.\w+\(")  # an example of one line need not be indented
+CALL = re.compile(r"\b(F|nn|tn)\.[\w.]+\(")  # an example by itself is not indented
 MARKUP = re.compile(r"(`[^`]*`)|([*_<>\[\]])")
 
 
@@ -42,6 +42,9 @@ def pages() -> dict[str, str]:
                 **dict(_derived(optim, optim.Optimizer)),
                 **dict(_derived(lr_scheduler, lr_scheduler.LRScheduler)),
             },
+        ),
+        "distributions": _page(
+            "Distributions", "tn.distributions", dict(_derived(distributions, distributions.Distribution))
         ),
     }
 

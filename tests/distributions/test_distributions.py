@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import tenfold as tn
+from tests.nn.test_layer_use import example, run_example
 
 # Each by how it is made of `t`, which makes a tensor, and by values that it has.
 CASES: dict[str, tuple[str, Any]] = {
@@ -370,3 +371,17 @@ def test_a_normal_of_ones_own_may_keep_its_covariance_elsewhere():
     expected = tn.distributions.MultivariateNormal(tn.zeros(2), 4 * tn.eye(2)).log_prob(value)
     assert Scaled(2.0).log_prob(value).item() == pytest.approx(expected.item())
     assert Scaled(2.0).covariance_matrix.tolist() == [[4, 0], [0, 4]]
+
+
+DOCUMENTED = {
+    name: each
+    for name, each in vars(tn.distributions).items()
+    if isinstance(each, type) and issubclass(each, tn.distributions.Distribution)
+}
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTED.keys() - {"Distribution", "ExponentialFamily"}))
+def test_every_distribution_has_an_example_that_runs(name):
+    code = example(DOCUMENTED[name])
+    assert f"tn.distributions.{name}(" in code
+    run_example(code, {"tn": tn})

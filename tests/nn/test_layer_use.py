@@ -23,12 +23,11 @@ from tests.nn.test_layers import layers
 
 
 def example(documented: Any) -> str:
-    """The code in a docstring: what is indented, or a line by itself that calls something of ours."""
-    lines = inspect.cleandoc(documented.__doc__ or "").splitlines()[1:]
-    code = [line for line in lines if line.startswith("    ")]
-    return textwrap.dedent(
-        "\n".join(code or [line for line in lines if re.search(r"\b(F|nn|tn)\.\w+\(", line)])
-    )
+    """The code in a docstring: what is indented, or a paragraph by itself that calls something of ours."""
+    paragraphs = re.split(r"\n{2,}", inspect.getdoc(documented) or "")[1:]
+    code = [each for each in paragraphs if each.startswith("    ")]
+    code = code or [each for each in paragraphs if re.search(r"\b(F|nn|tn)\.[\w.]+\(", each)]
+    return textwrap.dedent("\n".join(code))
 
 
 WITH_EXAMPLES = {name: code for name, each in layers(nn).items() if (code := example(each))}

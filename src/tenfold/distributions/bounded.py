@@ -17,8 +17,12 @@ __all__ = ["ContinuousBernoulli", "GeneralizedPareto"]
 
 
 class ContinuousBernoulli(_Binary, ExponentialFamily):
-    """C(λ) · λˣ (1 - λ)¹⁻ˣ for x in [0, 1]. Close to λ = 1/2, where C is a quotient of small numbers, inside
-    `lims`, series are used."""
+    """The continuous Bernoulli distribution, of density C(λ)·λˣ·(1 - λ)¹⁻ˣ on [0, 1]
+
+    Close to λ = 1/2, inside `lims`, where C is a quotient of small numbers, series are used.
+
+        tn.distributions.ContinuousBernoulli(0.5).log_prob(tn.tensor(0.25))  # 0.0
+    """
 
     support = constraints.unit_interval
     has_rsample = True
@@ -91,8 +95,12 @@ class ContinuousBernoulli(_Binary, ExponentialFamily):
 
 
 class GeneralizedPareto(Distribution):
-    """(1 + ξ z)^(-1/ξ - 1) / σ for z = (x - μ) / σ from zero on; exp(-z) / σ where the concentration ξ is
-    zero."""
+    """The generalized Pareto distribution, of density (1 + ξz)^(-1/ξ - 1) / σ with z = (x - loc) / scale ≥ 0
+
+    ξ is the concentration; where it is zero the density is exp(-z) / σ.
+
+        tn.distributions.GeneralizedPareto(0.0, 1.0, 0.5).log_prob(tn.tensor(1.0))  # -1.2164
+    """
 
     loc: Tensor
     scale: Tensor

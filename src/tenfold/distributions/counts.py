@@ -34,7 +34,10 @@ class _Trials(_Binary):
 
 
 class Binomial(_Trials):
-    """How many of `total_count` trials succeed, each with probability p."""
+    """The binomial distribution: the number of successes in `total_count` trials, each of probability p
+
+    tn.distributions.Binomial(2, 0.5).log_prob(tn.tensor(1.0))  # -0.6931
+    """
 
     arg_constraints = {
         "total_count": constraints.nonnegative_integer,
@@ -92,7 +95,12 @@ class Binomial(_Trials):
 
 
 class NegativeBinomial(_Trials):
-    """How many successes, each with probability p, come before `total_count` failures."""
+    """The negative binomial distribution: the number of successes before `total_count` failures
+
+    Each trial succeeds with probability p.
+
+        tn.distributions.NegativeBinomial(1, 0.5).log_prob(tn.tensor(1.0))  # -1.3863
+    """
 
     arg_constraints = {
         "total_count": constraints.greater_than_eq(0),
@@ -128,7 +136,10 @@ class NegativeBinomial(_Trials):
 
 
 class Multinomial(ByCategorical):
-    """How often each outcome comes in `total_count` choices."""
+    """The multinomial distribution: how often each outcome comes in `total_count` draws
+
+    tn.distributions.Multinomial(2, tn.tensor([0.5, 0.5])).log_prob(tn.tensor([1.0, 1.0]))  # -0.6931
+    """
 
     def __init__(
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None

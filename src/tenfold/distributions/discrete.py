@@ -88,7 +88,10 @@ class _Binary(_ByProbability):
 
 
 class Bernoulli(_Binary, ExponentialFamily):
-    """1 with probability p, else 0."""
+    """The Bernoulli distribution: 1 with probability p, and 0 with 1 - p
+
+    tn.distributions.Bernoulli(0.25).log_prob(tn.tensor(1.0))  # -1.3863
+    """
 
     support = constraints.boolean
     has_enumerate_support = True
@@ -124,7 +127,10 @@ class Bernoulli(_Binary, ExponentialFamily):
 
 
 class Geometric(_Binary):
-    """How often it fails before it first succeeds, each time with probability p."""
+    """The geometric distribution: the number of failures before the first success, of probability p
+
+    tn.distributions.Geometric(0.5).log_prob(tn.tensor(1.0))  # -1.3863
+    """
 
     support = constraints.nonnegative_integer
 
@@ -160,7 +166,10 @@ class Geometric(_Binary):
 
 
 class Poisson(ExponentialFamily):
-    """λᵏ exp(-λ) / k!: how many of what happens λ times on the average."""
+    """The Poisson distribution, of probability λᵏ·exp(-λ) / k! for the count k
+
+    tn.distributions.Poisson(2.0).log_prob(tn.tensor(1.0))  # -1.3069
+    """
 
     rate: Tensor
     arg_constraints = {"rate": constraints.nonnegative}
@@ -192,8 +201,12 @@ class Poisson(ExponentialFamily):
 
 
 class Categorical(_ByProbability):
-    """One of 0 … K - 1, with probabilities in proportion to the last dimension of `probs`, or of the
-    exponentials of `logits`."""
+    """The categorical distribution: one of 0 … K - 1, with probabilities in proportion to `probs`
+
+    The last dimension of `probs` counts the categories; `logits` are their unnormalized logarithms instead.
+
+        tn.distributions.Categorical(tn.tensor([1.0, 3.0])).log_prob(tn.tensor(1))  # -0.2877
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
@@ -290,7 +303,10 @@ class ByCategorical(Distribution):
 
 
 class OneHotCategorical(ByCategorical):
-    """Categorical, as a vector that is 1 in the place chosen and 0 elsewhere."""
+    """The categorical distribution of vectors that are 1 at the category drawn and 0 elsewhere
+
+    tn.distributions.OneHotCategorical(tn.tensor([1.0, 3.0])).log_prob(tn.tensor([0.0, 1.0]))  # -0.2877
+    """
 
     support = constraints.one_hot
     has_enumerate_support = True
@@ -328,7 +344,10 @@ class OneHotCategorical(ByCategorical):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """OneHotCategorical whose draws hand their gradients on to the probabilities."""
+    """OneHotCategorical whose draws pass their gradients straight through to the probabilities
+
+    tn.distributions.OneHotCategoricalStraightThrough(tn.ones(3)).rsample().shape  # [3]
+    """
 
     has_rsample = True
 

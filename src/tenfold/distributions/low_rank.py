@@ -15,7 +15,11 @@ __all__ = ["LowRankMultivariateNormal"]
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Normal vectors around `loc`, of covariance W Wᵀ + D: the factor W, of few columns, and a diagonal D."""
+    """The normal distribution of vectors with covariance W Wᵀ + D: `cov_factor` W, and a diagonal D
+
+    normal = tn.distributions.LowRankMultivariateNormal(tn.zeros(3), tn.ones(3, 1), tn.ones(3))
+    normal.sample().shape  # [3]
+    """
 
     loc: Tensor
     arg_constraints = {

@@ -25,7 +25,10 @@ def _log_gamma(x: Tensor, size: int) -> Tensor:
 
 
 class Wishart(ExponentialFamily):
-    """Σ xᵢ xᵢᵀ of `df` draws from a normal distribution with this covariance (or precision, or factor)."""
+    """The Wishart distribution of matrices: Σ xᵢ xᵢᵀ over `df` normal vectors of this covariance
+
+    tn.distributions.Wishart(tn.tensor(3.0), tn.eye(2)).sample().shape  # [2, 2]
+    """
 
     support = constraints.positive_definite
     has_rsample = True
@@ -123,7 +126,12 @@ class Wishart(ExponentialFamily):
 
 
 class LKJCholesky(Distribution):
-    """Cholesky factors of correlation matrices, with a density proportional to det^(concentration - 1)."""
+    """The Lewandowski-Kurowicka-Joe distribution of Cholesky factors of correlation matrices
+
+    The density of a correlation matrix is proportional to det^(concentration - 1).
+
+        tn.distributions.LKJCholesky(3).sample().shape  # [3, 3]
+    """
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky

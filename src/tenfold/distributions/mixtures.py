@@ -16,7 +16,12 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """A choice among distributions of one family, which lie along the last dimension of their batch."""
+    """A mixture of distributions of one family, which lie along the last dimension of their batch
+
+    weights = tn.distributions.Categorical(tn.ones(2))
+    parts = tn.distributions.Normal(tn.tensor([-1.0, 1.0]), tn.ones(2))
+    tn.distributions.MixtureSameFamily(weights, parts).log_prob(tn.tensor(0.0))  # -1.4189
+    """
 
     arg_constraints: dict[str, constraints.Constraint] = {}
 

@@ -23,7 +23,11 @@ def summed(value: Tensor, dims: int) -> Tensor:
 
 
 class Independent(Distribution):
-    """A distribution whose last batch dimensions are taken for dimensions of the event."""
+    """Reinterprets the last batch dimensions of a distribution as dimensions of its events
+
+    base = tn.distributions.Normal(tn.zeros(3), tn.ones(3))
+    tn.distributions.Independent(base, 1).log_prob(tn.zeros(3))  # -2.7568
+    """
 
     arg_constraints: dict[str, constraints.Constraint] = {}
 
@@ -94,8 +98,13 @@ class Independent(Distribution):
 
 
 class MultivariateNormal(Distribution):
-    """Normal vectors around `loc`, by one of: their covariance, its inverse (the precision), or the lower
-    triangular `scale_tril` whose product with its transpose is the covariance."""
+    """The normal distribution of vectors around `loc`
+
+    One of three gives its spread: the covariance, its inverse (the precision), or the lower triangular
+    `scale_tril`, whose product with its transpose is the covariance.
+
+        tn.distributions.MultivariateNormal(tn.zeros(2), tn.eye(2)).log_prob(tn.zeros(2))  # -1.8379
+    """
 
     loc: Tensor
     arg_constraints = {

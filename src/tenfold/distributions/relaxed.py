@@ -71,7 +71,10 @@ class _Relaxed(TransformedDistribution):
 
 
 class RelaxedBernoulli(_Relaxed):
-    """Numbers between 0 and 1, the nearer to them the lower the temperature."""
+    """A Bernoulli distribution made continuous: draws in (0, 1), nearer to 0 and 1 at lower temperatures
+
+    tn.distributions.RelaxedBernoulli(0.5, tn.tensor([0.3])).rsample().shape  # [1]
+    """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
@@ -114,7 +117,10 @@ class ExpRelaxedCategorical(ByCategorical):
 
 
 class RelaxedOneHotCategorical(_Relaxed):
-    """Points of the simplex, the nearer to its corners the lower the temperature."""
+    """A one-hot categorical distribution made continuous: nearer to corners of the simplex when colder
+
+    tn.distributions.RelaxedOneHotCategorical(0.5, tn.ones(3)).rsample().shape  # [3]
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex

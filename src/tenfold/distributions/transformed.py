@@ -26,7 +26,14 @@ __all__ = [
 
 
 class TransformedDistribution(Distribution):
-    """Draws of a distribution, taken through transforms; its density is stretched as they stretch."""
+    """The distribution of what transforms make of another's draws
+
+    Its density is the other's divided by |dy/dx|.
+
+        base = tn.distributions.Normal(0.0, 1.0)
+        exp = tn.distributions.ExpTransform()
+        tn.distributions.TransformedDistribution(base, [exp]).log_prob(tn.tensor(1.0))  # -0.9189
+    """
 
     arg_constraints: dict[str, constraints.Constraint] = {}
 
@@ -128,7 +135,10 @@ class TransformedDistribution(Distribution):
 
 
 class LogNormal(TransformedDistribution):
-    """Numbers whose logarithm is normal."""
+    """The log-normal distribution: exp(x), where x is normal with mean `loc` and deviation `scale`
+
+    tn.distributions.LogNormal(0.0, 1.0).log_prob(tn.tensor(1.0))  # -0.9189
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
@@ -162,7 +172,10 @@ class LogNormal(TransformedDistribution):
 
 
 class LogisticNormal(TransformedDistribution):
-    """Points of the simplex, of which normal numbers say where a stick is broken."""
+    """The logistic-normal distribution over the simplex: a normal vector through a stick-breaking transform
+
+    tn.distributions.LogisticNormal(tn.zeros(2), tn.ones(2)).sample().shape  # [3]
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
@@ -184,7 +197,10 @@ class LogisticNormal(TransformedDistribution):
 
 
 class Weibull(TransformedDistribution):
-    """λ · e^(1/k), for an exponential draw e, the scale λ and the concentration k."""
+    """The Weibull distribution: scale·e^(1/concentration), where e is exponential of rate 1
+
+    tn.distributions.Weibull(1.0, 2.0).log_prob(tn.tensor(1.0))  # -0.3069
+    """
 
     scale: Tensor
     concentration: Tensor
@@ -224,7 +240,10 @@ class Weibull(TransformedDistribution):
 
 
 class Pareto(TransformedDistribution):
-    """scale · exp(e / alpha), for an exponential draw e: no less than the scale."""
+    """The Pareto distribution, of density alpha·scale^alpha / x^(alpha + 1) for x ≥ scale
+
+    tn.distributions.Pareto(1.0, 2.0).log_prob(tn.tensor(2.0))  # -1.3863
+    """
 
     scale: Tensor
     alpha: Tensor
@@ -263,7 +282,10 @@ class Pareto(TransformedDistribution):
 
 
 class Kumaraswamy(TransformedDistribution):
-    """(1 - (1 - u)^(1/b))^(1/a), for a uniform draw u."""
+    """The Kumaraswamy distribution: (1 - (1 - u)^(1/b))^(1/a), where u is uniform on [0, 1]
+
+    tn.distributions.Kumaraswamy(2.0, 2.0).log_prob(tn.tensor(0.5))  # 0.4055
+    """
 
     concentration1: Tensor
     concentration0: Tensor
@@ -315,7 +337,10 @@ class Kumaraswamy(TransformedDistribution):
 
 
 class InverseGamma(TransformedDistribution):
-    """The reciprocal of a gamma draw."""
+    """The inverse gamma distribution: 1 / x, where x is gamma-distributed
+
+    tn.distributions.InverseGamma(2.0, 1.0).log_prob(tn.tensor(1.0))  # -1.0
+    """
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive

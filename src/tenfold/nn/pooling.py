@@ -358,11 +358,9 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """The mean of each window, where output_size windows together cover the image; None keeps an extent
 
-    nn.AdaptiveAvgPool2d((5, None))(tn.ones(1, 64, 8, 9)).shape  # [1, 64, 5, 9]
-
     Input (N, C, H, W) or (C, H, W), output (N, C, *output_size).
 
-        nn.AdaptiveAvgPool2d(4)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 4, 4]
+        nn.AdaptiveAvgPool2d((5, None))(tn.ones(1, 64, 8, 9)).shape  # [1, 64, 5, 9]
     """
 
     _rank = 2

@@ -129,6 +129,42 @@ def training(name: str) -> Callable[[Path], Mapping[str, Sample]]:
     return contenders
 
 
+# Functional training: sizes of a dense network, batch, steps to warm up, steps to time.
+FUNCTIONAL = {"small": ((4, 8, 3), 120, 200, 5000), "mlp": ((784, 128, 10), 64, 50, 1000)}
+
+
+def functional(name: str) -> Callable[[Path], Mapping[str, Sample]]:
+    """The processor time of a step of `gradient-descent`, interpreted and compiled."""
+    (inputs, hidden, outputs), batch, warm, steps = FUNCTIONAL[name]
+
+    def contenders(folder: Path) -> Mapping[str, Sample]:
+        text = f"""
+(define (dense t) (lambda (theta) (+ (tensor-matmul t (first theta)) (second theta))))
+(define (network t) (lambda (theta) ((dense (tensor-relu ((dense t) theta))) (cddr theta))))
+(define (loss xs labels) (lambda (theta) (cross-entropy ((network xs) theta) labels)))
+(define (weights inputs outputs) (* (tensor-randn inputs outputs) (sqrt (/ 2.0 inputs))))
+(define (layer inputs outputs) (list (weights inputs outputs) (tensor-zeros (list outputs))))
+(define start (append (layer {inputs} {hidden}) (layer {hidden} {outputs})))
+(define xs (tensor-randn {batch} {inputs}))
+(define ys (tensor-randint 0 {outputs} (list {batch})))
+(gradient-descent (loss xs ys) start :rate 0.2 :steps (string->number (car (command-line))))"""
+        script = folder / "functional.purple"
+        script.write_text(text, encoding="utf-8")
+        interpreted = (sys.executable, "-m", "tenfold.purple", str(script))
+        return {
+            OURS: each_step(warm, steps, *interpreted),
+            "Purple, compiled": each_step(warm, steps, native(text, folder)),
+        }
+
+    return contenders
+
+
+def each_step(warm: int, steps: int, *command: str) -> Sample:
+    """The processor time of one of `steps`: what they add to a program that is told how many to take."""
+    short, long = process(*command, str(warm)), process(*command, str(warm + steps))
+    return lambda: (long() - short()) / steps
+
+
 PYTORCH = """
 import time, torch
 sizes = {sizes}
@@ -311,6 +347,18 @@ BENCHMARKS = (
         training("mlp"),
         repeats=5,
         also=(("C++", 1.1),),
+    ),
+    *(
+        Benchmark(
+            f"purple-functional-{name}",
+            f"Purple interpreted, functional training step ({name})",
+            "Purple, compiled",
+            2,
+            functional(name),
+            repeats=3,
+            group="purple-functional",
+        )
+        for name in FUNCTIONAL
     ),
     Benchmark("purple-compile", "Purple, its examples to C", "C compiler", 1, compiling, repeats=5),
     Benchmark("purple-op", "Purple, one tensor op", "C", 1.1, one_tensor_op, repeats=5),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import tenfold as tn
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.interpret import Session
 from tenfold.purple.values import Record
@@ -387,3 +388,13 @@ def test_an_optimizer_step_without_a_model_says_so(failure):
 )
 def test_optimizers_refuse_settings_out_of_range(call, message, failure):
     assert failure(f"(define m (linear 2 2)) {call}").message.startswith(message)
+
+
+def test_a_step_of_gradient_descent_is_evaluated_once(monkeypatch):
+    evaluated = []
+    evaluate = tn.eval
+    monkeypatch.setattr(tn, "eval", lambda *tensors: (evaluated.append(tensors), evaluate(*tensors)))
+    session = Session()
+    session.run_text("(define (loss p) (tensor-sum (* (- (first p) 3.0) (second p))))", "test.purple")
+    session.run_text("(gradient-descent loss (list 1.0 (tensor '(1.0 2.0))) :steps 20)", "test.purple")
+    assert len(evaluated) == 20

@@ -498,3 +498,9 @@ def test_a_gradient_can_be_set_by_pytorchs_own_name_for_it():
     x = tn.ones(2, requires_grad=True)
     x._grad = tn.zeros(2)
     assert x.grad.tolist() == x._grad.tolist() == [0, 0]
+
+
+def test_a_lazy_tensor_becomes_a_leaf_by_one_node():
+    computed = tn.ones(3) * 2
+    depth = computed.current().node.depth
+    assert computed.requires_grad_().current().node.depth == depth + 1

@@ -25,7 +25,9 @@ class _Mode:
             context.inference = self.inference
 
     def __exit__(self, *error: Any) -> None:
-        context.grad_enabled, context.inference = self.__dict__["_before"].pop()
+        context.grad_enabled, inference = self.__dict__["_before"].pop()
+        if context.inference is not inference:
+            context.inference = inference
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.isgeneratorfunction(function):

@@ -286,7 +286,7 @@ class Tensor(Protocols):
             self._leaf.leaf = weakref.ref(self)
         else:
             self._leaf, self._shelf = None, self._leaf
-        value = self._marked(graph.fresh(present, capture()))
+        value = self._marked(present) if requires_grad else graph.fresh(present, capture())
         self._value = value
         if self._alias is not None and not self._alias.is_view:
             self._alias.base.leaf = self._leaf

@@ -13,6 +13,7 @@ TYPES = """(deftype W (t any :weak))
 (define (note! x) (set! (W-t seen) x) nil)
 (define (note-by-another! x) (note! x))
 (define (adder n) (print n) (lambda (x) (+ x n)))
+(define (adder-of n) (lambda (x) (+ x n)))
 (define (each! xs) (if (null? xs) nil (begin (print (car xs)) (each! (cdr xs)))))
 (define (last-of xs) (if (null? (cdr xs)) xs (last-of (cdr xs))))
 """
@@ -48,6 +49,32 @@ def test_what_was_read_from_a_weak_field_outlives_its_owner(tmp_path):
         text += f"(define ({name} n) {body})\n(define of-{name} ({name} 1))\n"
         text += f"(print of-{name} (map (lambda (i) (vector i i)) '(7 8 9)) (list 7 8 9))\n"
     assert compiled(text, tmp_path, *CHECKED) == interpreted(text)
+
+
+VALUES = (
+    "(vector n 2)",
+    '(string-append "a" (number->string n))',
+    "(bytevector n 2)",
+    "(adder-of n)",
+    "(tensor (list n))",
+    "(list n)",
+    "(box n)",
+    "(make-parameter n)",
+)
+
+
+def test_both_modes_forget_a_value_of_any_kind_once_nobody_owns_it(tmp_path):
+    text = TYPES
+    for i, made in enumerate(VALUES):
+        text += f"""(define (owned-{i} n)
+            (let* ((p {made}) (one (mk-W p)) (two (mk-W p)) (same (eq? (W-t one) (W-t two))))
+              (print same (null? (W-t one)))
+              p))
+          (define (lost-{i} n) (let ((w (mk-W {made}))) (list (W-t w) (W-t w))))
+          (print (null? (owned-{i} 1)) (lost-{i} 1))"""
+    printed = interpreted(text)
+    assert printed == "#t #f\n#f (() ())\n" * len(VALUES)
+    assert compiled(text, tmp_path, *CHECKED) == printed
 
 
 def test_a_tensor_that_a_call_stored_weakly_outlives_its_owner(tmp_path):

@@ -148,7 +148,7 @@ class Values:
 class ErrorValue:
     """What `error` makes and a handler receives. `origin` is the PurpleError that it came with."""
 
-    __slots__ = ("irritants", "kind", "message", "origin", "place")
+    __slots__ = ("__weakref__", "irritants", "kind", "message", "origin", "place")
 
     def __init__(self, message: str, kind: str, place: str, irritants: Any, origin: Any = None):
         self.message, self.kind, self.place, self.irritants = message, kind, place, irritants
@@ -167,7 +167,7 @@ class Environment:
 class Pointer:
     """An address that a foreign function gave."""
 
-    __slots__ = ("address",)
+    __slots__ = ("__weakref__", "address")
 
     def __init__(self, address: int):
         self.address = address

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import weakref
 from fractions import Fraction
+from types import FunctionType
 from typing import Any
 
+from tenfold.base import owners
 from tenfold.purple import core, messages
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.printing import brief
-from tenfold.purple.values import NIL, UNSPECIFIED, Box, Char, Pair, Record, Symbol, Table
+from tenfold.purple.values import (
+    NIL,
+    UNSPECIFIED,
+    Box,
+    Char,
+    ErrorValue,
+    Pair,
+    Pointer,
+    Record,
+    Symbol,
+    Table,
+)
 from tenfold.tensor import Tensor
 
 TESTS: dict[str, Any] = {
@@ -26,7 +39,8 @@ TESTS: dict[str, Any] = {
     "tensor": lambda value: isinstance(value, Tensor),
     "procedure": callable,
 }
-OWNED = (Record, Pair, Box, Table)  # what a weak field can look at without owning it
+OWNED = (Record, Pair, Box, Table, ErrorValue, Pointer)  # what a weak field can look at without owning it
+COUNTED = (list, str, bytearray)  # to which Python has no weak references
 
 
 class RecordType:
@@ -80,7 +94,7 @@ def get_field(record: Any, type_: RecordType, index: int) -> Any:
     if type(value) is weakref.ReferenceType:
         found = value()
         return NIL if found is None else found
-    return value
+    return value.seen() if type(value) is Watched else value
 
 
 def set_field(record: Any, type_: RecordType, index: int, value: Any) -> Any:
@@ -91,5 +105,33 @@ def set_field(record: Any, type_: RecordType, index: int, value: Any) -> Any:
     return UNSPECIFIED
 
 
+class Watched:
+    """A value that Python has no weak references to, for all weak fields that look at it: once nobody else
+    owns it, it is gone."""
+
+    __slots__ = ("__weakref__", "value")
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def seen(self) -> Any:
+        value = self.value
+        if owners.count(value) == owners.NAMED + 1:
+            self.value = value = NIL
+        return value
+
+
+_watched: weakref.WeakValueDictionary[int, Watched] = weakref.WeakValueDictionary()  # by the value's identity
+
+
 def _weakened(value: Any) -> Any:
-    return weakref.ref(value) if type(value) in OWNED else value
+    """What a weak field holds of a value: a number, and what never goes, itself."""
+    kind = type(value)
+    if kind in OWNED or isinstance(value, Tensor) or (kind is FunctionType and value.__closure__):
+        return weakref.ref(value)
+    if kind not in COUNTED:
+        return value
+    watched = _watched.get(id(value))
+    if watched is None or watched.value is not value:
+        watched = _watched[id(value)] = Watched(value)
+    return watched

@@ -45,6 +45,7 @@ def _device_type(device_type: Any) -> str:
 
 
 def is_autocast_available(device_type: str) -> bool:
+    """Whether devices of this type have autocast."""
     return device_type in DEFAULTS
 
 
@@ -61,6 +62,7 @@ def get_autocast_dtype(device_type: str) -> DType:
 
 
 def set_autocast_dtype(device_type: str, dtype: DType) -> None:
+    """Set the lower precision in which ops run on devices of this type."""
     _settings.dtypes[_device_type(device_type)] = dtype
     _announce()
 
@@ -73,15 +75,18 @@ def _announce() -> None:
 
 
 def set_autocast_enabled(device_type: str, enabled: bool) -> None:
+    """Switch autocast on or off for devices of this type."""
     _settings.enabled[_device_type(device_type)] = bool(enabled)
     _announce()
 
 
 def is_autocast_cache_enabled() -> bool:
+    """Whether casts are cached, as `set_autocast_cache_enabled` said last."""
     return _settings.cache
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Keep a setting that changes nothing: a cast that is recorded twice is computed once."""
     _settings.cache = bool(enabled)
 
 

@@ -21,6 +21,7 @@ from tenfold.trace.graph import Value
 
 
 def is_grad_enabled() -> bool:
+    """Whether ops are recorded for gradients now."""
     return context.grad_enabled
 
 

@@ -159,6 +159,7 @@ def is_available() -> bool:
 
 
 def is_backend_available(backend: str) -> bool:
+    """Whether a backend of this name carries collectives here."""
     return backend.lower() in ("gloo", "nccl")
 
 
@@ -166,6 +167,7 @@ is_gloo_available = is_nccl_available = is_available
 
 
 def is_mpi_available() -> bool:
+    """Whether collectives can be carried by MPI: never."""
     return False
 
 

@@ -94,7 +94,7 @@ def _call(namespace: str, name: str, *arguments: Any) -> Tensor:
 
 @located
 def all_reduce(self: Tensor, reduceOp: str, group: Any = None, tag: str = "") -> Tensor:
-    """The sum over the group's devices, or what else `reduceOp` says: avg, product, max, min."""
+    """Reduce a tensor over the group's devices: by "sum", "avg", "product", "max" or "min"."""
     if (world := _processes(group)) is not None:
         return functional.all_reduce(self, ReduceOp(reduceOp.lower()), world)
     return _call("_c10d_functional", "all_reduce", self, reduceOp, _group(group)[0])
@@ -102,7 +102,7 @@ def all_reduce(self: Tensor, reduceOp: str, group: Any = None, tag: str = "") ->
 
 @located
 def all_gather_tensor(self: Tensor, gather_dim: int, group: Any = None, tag: str = "") -> Tensor:
-    """What the group's devices have, one after the other along a dimension."""
+    """Gather the group's tensors, joined along a dimension."""
     if (world := _processes(group)) is not None:
         return aten("cat")(list(functional.all_gather(self, world)), gather_dim)
     name, size = _group(group)
@@ -141,7 +141,7 @@ def all_to_all_single(
     group: Any = None,
     tag: str = "",
 ) -> Tensor:
-    """To device i of the group part i of what each has, along the first dimension."""
+    """Split each device's tensor along the first dimension and send part i to device i of the group."""
     if (world := _processes(group)) is not None:
         rows = sum(output_split_sizes) if output_split_sizes else self.shape[0]
         output = aten("empty")((rows, *self.shape[1:]), dtype=self.dtype, device=self.device)
@@ -152,7 +152,7 @@ def all_to_all_single(
 
 @located
 def broadcast(self: Tensor, src: int, group: Any = None, tag: str = "") -> Tensor:
-    """What device `src` of the group has."""
+    """Send the tensor of device `src` of the group to all of them."""
     if (world := _processes(group)) is not None:
         return functional.broadcast(self, src, world)
     return _call("_c10d_functional", "broadcast", self, src, _group(group)[0])

@@ -30,7 +30,7 @@ Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 
 class ReduceOp(enum.Enum):
-    """How what the processes have becomes one."""
+    """How values of all processes are combined: SUM, AVG, PRODUCT, MIN, MAX, …"""
 
     SUM = "sum"
     AVG = "avg"
@@ -130,7 +130,7 @@ def _reshaped(value: Tensor, target: Tensor) -> Tensor:
 def all_reduce(
     tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Let every process's tensor be the sum of them all, or what `op` makes of them."""
+    """Reduce a tensor over all processes, in place: to their sum, or by `op`."""
     mesh = _mesh(world_of(group), tensor)
     _write(tensor, _local(_reduced(stacked(tensor, mesh), op, tensor.dtype), mesh, Replicate(), tensor))
     return _work(async_op, tensor)
@@ -145,7 +145,7 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """As all_reduce, for process `dst` alone."""
+    """Reduce a tensor over all processes onto process `dst`."""
     world = world_of(group)
     mesh, dst = _mesh(world, tensor), chosen_rank(world, dst, group_dst, "dst")
     total = _local(_reduced(stacked(tensor, mesh), op, tensor.dtype), mesh, Replicate(), tensor)
@@ -162,7 +162,7 @@ def broadcast(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Let every process's tensor be that of process `src`."""
+    """Send the tensor of process `src` to all others, in place."""
     world = world_of(group)
     mesh, src = _mesh(world, tensor), chosen_rank(world, src, group_src, "src")
     chosen = stacked(tensor, mesh)[world.ranks.index(src)]
@@ -179,7 +179,7 @@ def _gathered(tensor: Tensor, group: ProcessGroup | None) -> Tensor:
 def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Write every process's tensor into the list, in order. They may differ in shape."""
+    """Gather every process's tensor into the list, in the order of ranks. They may differ in shape."""
     world = world_of(group)
     _mesh(world, tensor)
     _check_list(tensor_list, world, tensor)
@@ -221,7 +221,7 @@ def _write_each(targets: Sequence[Tensor], parts: Tensor) -> None:
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Write every process's tensor into one, one after the other along the first dimension, or stacked."""
+    """Gather every process's tensor into one, joined along the first dimension or stacked."""
     everything = _gathered(input_tensor, group)
     _write(output_tensor, _reshaped(everything, output_tensor))
     return _work(async_op, output_tensor)
@@ -236,7 +236,7 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """As all_gather, for process `dst` alone; without one, for the first of all."""
+    """Gather every process's tensor on process `dst`; without one, on the first."""
     world = world_of(group)
     _mesh(world, tensor)
     is_target = get_rank() == _or_first(world, dst, group_dst, "dst")
@@ -260,7 +260,7 @@ def reduce_scatter_tensor(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Add up what all processes have, and give each its part along the first dimension."""
+    """Add up a tensor over all processes, and give each its part along the first dimension."""
     mesh = _mesh(world_of(group), input)
     if input.numel() % mesh.size():
         raise ShapeError(f"a tensor of {tuple(input.shape)} cannot be split over {mesh.size()} processes")
@@ -279,6 +279,7 @@ def reduce_scatter(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
+    """Reduce lists of tensors over all processes, and give process i the i-th result."""
     return reduce_scatter_tensor(output, aten("stack")(list(input_list)), op, group, async_op)
 
 
@@ -291,7 +292,7 @@ def all_to_all_single(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Give process i part i of what each has, along the first dimension."""
+    """Split a tensor along the first dimension and send part i to process i."""
     world = world_of(group)
     _mesh(world, input)
     given = _sizes(input_split_sizes, input, world.size(), "input_split_sizes")
@@ -308,7 +309,7 @@ def all_to_all(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Give process i tensor i of what each has. They may differ in shape."""
+    """Send tensor i of each process's list to process i. They may differ in shape."""
     world = world_of(group)
     _mesh(world, input_tensor_list[0])
     for tensors in (input_tensor_list, output_tensor_list):
@@ -370,7 +371,7 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Give process i tensor i of what process `src` has; without one, of what the first of all has."""
+    """Send tensor i of process `src` to process i; without `src`, those of the first."""
     world = world_of(group)
     mesh, src = _mesh(world, tensor), _or_first(world, src, group_src, "src")
     if get_rank() == src:
@@ -385,7 +386,7 @@ def scatter(
 
 @_collective
 def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
-    """Wait until all processes are here."""
+    """Wait until all processes arrive here."""
     world = world_of(group)
     if world.rank() < 0:
         raise _Outside
@@ -397,7 +398,7 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_id
 def monitored_barrier(
     group: ProcessGroup | None = None, timeout: Any = None, wait_all_ranks: bool = False
 ) -> None:
-    """Wait until all processes are here; one that does not come is named by the error."""
+    """Wait until all processes arrive here; the error names one that does not."""
     barrier(group)
 
 
@@ -408,7 +409,7 @@ def all_reduce_coalesced(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """As all_reduce, of several tensors."""
+    """Reduce several tensors over all processes, in place."""
     for tensor in tensors:
         all_reduce(tensor, op, group)
     return _work(async_op, *tensors)

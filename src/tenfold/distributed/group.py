@@ -401,6 +401,7 @@ def get_rank(group: ProcessGroup | None = None) -> int:
 
 @located
 def get_world_size(group: ProcessGroup | None = None) -> int:
+    """The number of processes, in all or in a group."""
     return world_of(group).size()
 
 
@@ -413,6 +414,7 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
+    """The name of what carries the collectives of a group."""
     from tenfold.engines import xla
 
     world_of(group)

@@ -63,7 +63,7 @@ def _members(group: ProcessGroup | None) -> ProcessGroup | None:
 
 @located
 def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | None = None) -> None:
-    """Write every process's object into the list."""
+    """Gather every process's object into the list."""
     world = _members(group)
     if world is not None:
         object_list[:] = exchange(obj, world, world.ranks)
@@ -77,7 +77,7 @@ def broadcast_object_list(
     device: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """Let every process's list be that of process `src`; without one, of the first of all."""
+    """Send the list of process `src` to all others; without one, that of the first."""
     world = _members(group)
     if world is not None:
         source = chosen_rank(world, 0 if src is None and group_src is None else src, group_src, "src")
@@ -92,7 +92,7 @@ def gather_object(
     group: ProcessGroup | None = None,
     group_dst: int | None = None,
 ) -> None:
-    """Write every process's object into the list of process `dst`; without one, of the first of all."""
+    """Gather every process's object on process `dst`; without one, on the first."""
     world = _members(group)
     if world is None:
         return

@@ -41,18 +41,21 @@ class ModuleWrapPolicy(CustomPolicy):
 
 
 def always_wrap_policy(*args: Any, **kwargs: Any) -> bool:
+    """A policy that wraps every module."""
     return True
 
 
 def lambda_auto_wrap_policy(
     module: Module, recurse: bool, nonwrapped_numel: int, lambda_fn: Callable[[Module], bool]
 ) -> bool:
+    """A policy that wraps the modules for which a function returns True."""
     return recurse or lambda_fn(module)
 
 
 def transformer_auto_wrap_policy(
     module: Module, recurse: bool, nonwrapped_numel: int, transformer_layer_cls: set[type[Module]]
 ) -> bool:
+    """A policy that wraps modules of these classes, such as a transformer's blocks."""
     return recurse or isinstance(module, tuple(transformer_layer_cls))
 
 

@@ -145,7 +145,7 @@ class _Scatter(Function):
 
 @located
 def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Tensor:
-    """The sum of what all processes have, or what else `op` says."""
+    """Reduce a tensor over all processes, with gradients: to their sum, or by `op`."""
     return _AllReduce.apply(tensor, op, _world(group))
 
 
@@ -157,13 +157,13 @@ def reduce(tensor: Tensor, dst: int, op: ReduceOp = ReduceOp.SUM, group: Any = N
 
 @located
 def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
-    """What process `src` has."""
+    """Send the tensor of process `src` to all others, with gradients."""
     return _Broadcast.apply(tensor, src, _world(group))
 
 
 @located
 def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
-    """What each process has."""
+    """Gather every process's tensor, with gradients."""
     return tuple(_AllGather.apply(tensor, _world(group)).unbind(0))
 
 
@@ -175,7 +175,7 @@ def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...
 
 @located
 def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tensor:
-    """Tensor i of process `src`, in process i."""
+    """Send tensor i of process `src` to process i, with gradients."""
     world = _world(group)
     return _Scatter.apply(_stacked(tensors, world), src, world)
 
@@ -208,7 +208,7 @@ def all_to_all_single(
     input_split_sizes: Sequence[int] | None = None,
     group: Any = None,
 ) -> Tensor:
-    """To process i part i of what each has, along the first dimension."""
+    """Split a tensor along the first dimension and send part i to process i, with gradients."""
     if output_split_sizes or input_split_sizes:
         raise ArgumentError("parts are of one size where gradients flow", help="pad them")
     world = _world(group)

@@ -12,9 +12,15 @@ def cells(html):
 
 def test_a_matrix_is_a_table_shaded_by_value():
     html = tn.tensor([[0.0, 1.0], [2.5, float("nan")]])._repr_html_()
-    assert cells(html) == ["0", "1", "2.5", "nan"]
+    assert cells(html) == ["0.0", "1.0", "2.5", "nan"]
     assert "f32[2,2] · cpu" in html
     assert 'rgba(68,81,216,0.42)">2.5' in html
+
+
+def test_decimal_points_stand_below_each_other():
+    assert cells(tn.tensor([-1.1, 0.05161, 12.0])._repr_html_()) == ["-1.1000", "0.0516", "12.0000"]
+    assert cells(tn.tensor([3.0, 20.0])._repr_html_()) == ["3", "20"]
+    assert cells(tn.tensor([1e-9, 2e7])._repr_html_()) == ["1e-09", "2e+07"]
 
 
 def test_long_tensors_show_their_ends():

@@ -30,6 +30,7 @@ def tensor_html(array: np.ndarray | None, title: str) -> str:
 def _table(values: np.ndarray) -> str:
     shade = _shades(values)
     rows, columns = (_shown(extent) for extent in values.shape)
+    places = _decimals([values[i, j] for i in rows for j in columns if i is not None and j is not None])
     lines = []
     for i in rows:
         cells = []
@@ -38,7 +39,7 @@ def _table(values: np.ndarray) -> str:
                 cells.append(f'<td style="{CELL};text-align:center;opacity:.6">…</td>')
             else:
                 style = f"{CELL};background:rgba(68,81,216,{shade[i, j]:.2f})" if shade is not None else CELL
-                cells.append(f'<td style="{style}">{escape(_number(values[i, j]))}</td>')
+                cells.append(f'<td style="{style}">{escape(_number(values[i, j], places))}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>")
     style = "border-collapse:collapse;font:inherit;width:auto;margin:2px 0"
     return f'<table style="{style}">{"".join(lines)}</table>'
@@ -65,9 +66,22 @@ def _shades(values: np.ndarray) -> np.ndarray | None:
     return np.where(finite, 0.42 * (np.where(finite, numbers, low) - low) / (high - low), 0)
 
 
-def _number(value: np.generic) -> str:
+def _decimals(values: Sequence[np.generic]) -> int | None:
+    """How many decimals all of these floats are shown with, four at most, so that their points stand below
+    each other; None where they are too far apart in size for that, or no floats."""
+    if any(value.dtype.kind in "biuc" for value in values):
+        return None
+    sizes = [abs(float(value)) for value in values if np.isfinite(value) and value != 0]
+    if not sizes or max(sizes) >= 1e5 or min(sizes) < 1e-3:
+        return None
+    return max(len(f"{size:.4f}".rstrip("0").partition(".")[2]) for size in sizes)
+
+
+def _number(value: np.generic, places: int | None) -> str:
     if value.dtype.kind in "biu":
         return str(value)
+    if places is not None:
+        return f"{float(value):.{places}f}"
     return f"{complex(value):.4g}" if value.dtype.kind == "c" else f"{float(value):.4g}"
 
 
@@ -109,6 +123,6 @@ def _branch(branch: Branch, depth: int) -> str:
 def program_html(title: str, text: str) -> str:
     """A program: what it is, and its text, which a click unfolds."""
     return (
-        f"<details><summary style='cursor:pointer'>{escape(title)}</summary>"
+        f"<details style='{FRAME}'><summary style='cursor:pointer'>{escape(title)}</summary>"
         f"<pre style='max-height:30em;overflow:auto'>{escape(text)}</pre></details>"
     )

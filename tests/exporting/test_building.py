@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import tenfold as tn
@@ -72,6 +74,60 @@ def test_what_the_verifier_refuses_is_refused_at_once():
             module.prim.If(True, results=["int"])
         kept = x + 1
     assert "torch.aten.add.int" not in str(module) and kept.shape == (2,)
+
+
+def test_operators_on_values_build_ops():
+    with module_context() as module:
+        n = module.aten.size.int(tn.ones(2), 0)
+        ops = [value.op for value in (3 / n, 7 // n, 7 % n, n**2, n == 2, n != 2, n / 2 < 1)]
+        with pytest.raises(tn.TraceError, match="has no value while"):
+            n in [n + 1]  # noqa: B015
+        with pytest.raises(tn.ArgumentError, match="64 bits, too few for 1180591620717411303424"):
+            n + 2**70
+    names = ["div.int", "floordiv.int", "remainder.int", "pow.int_float", "eq.int", "ne.int", "lt.float_int"]
+    assert ops == [f"torch.aten.{name}" for name in names]
+
+
+def test_an_empty_block_is_printed_while_it_is_open():
+    with module_context() as module:
+        assert "func.func @main() {\n    return" in str(module)
+        kept = tn.ones(2)
+    assert kept.shape == (2,)
+
+
+def test_ops_are_refused_where_another_block_or_thread_records():
+    refused = []
+
+    def elsewhere(build):
+        try:
+            build()
+        except tn.TraceError as error:
+            refused.append(str(error).splitlines()[0])
+
+    with module_context() as module:
+        x = tn.ones(2)
+        for build in (lambda: module.aten.tanh(x), lambda: module.aten.size.int(x, 0)):
+            thread = threading.Thread(target=elsewhere, args=(build,))
+            thread.start()
+            thread.join()
+        with module_context():
+            y = tn.zeros(2)
+            elsewhere(lambda: module.aten.exp(y))
+    elsewhere(lambda: module.aten.exp(y))
+    assert [("another block or thread" in line, "has ended" in line) for line in refused] == [
+        (True, False)
+    ] * 3 + [(False, True)]
+
+
+def test_results_are_said_once_and_in_main():
+    with module_context() as module:
+        x = tn.ones(2)
+        with pytest.raises(tn.TraceError, match="another function or a region"):
+            module.if_(True, lambda: module.returns(x.tanh()), lambda: None)
+        module.returns(x)
+        with pytest.raises(tn.TraceError, match="said already"):
+            module.returns(1)
+    assert "@main() -> !torch.vtensor<[2],f32>" in str(module)
 
 
 def test_choices_and_loops_are_regions():

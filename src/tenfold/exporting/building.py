@@ -17,7 +17,7 @@ from tenfold.mlir import torch_dialect, torch_types
 from tenfold.mlir.torch_emitter import Emitter, data_of, require_aten
 from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor
-from tenfold.trace.context import outside
+from tenfold.trace.context import context, outside
 from tenfold.trace.graph import Node, Value
 from tenfold.trace.record import Recorder
 
@@ -130,6 +130,16 @@ class Builder:
             yield
 
     # Emitting what was recorded
+
+    def require_open(self) -> None:
+        """Refuse to build on when the block has ended, or where ops are recorded for somebody else."""
+        if self.failed or self.finished is not None:
+            raise TraceError("the block has ended, and its module with it").located(WHAT, capture())
+        if context.recorder is not self.recorder:
+            raise TraceError(
+                "the module of another block or thread",
+                help="build a module in its own block, and in the thread that opened it",
+            ).located(WHAT, capture())
 
     def catch_up(self) -> None:
         """Emit what was recorded since the last time."""
@@ -274,12 +284,7 @@ class Builder:
         self.catch_up()
         if len(self.scopes) > 1:  # main goes on, so it gives nothing yet
             return []
-        results = self.left()
-        if not results and not self.acts and len(self.names) == 1:
-            raise TraceError(
-                "the block leaves no tensor that was computed in it", help="keep a result in a variable"
-            ).located(WHAT, capture())
-        return results
+        return self.left()
 
     @contextlib.contextmanager
     def _closed(self, results: Sequence[Any]) -> Iterator[None]:
@@ -308,7 +313,12 @@ class Builder:
 
     def finish(self) -> None:
         """End main, and verify the module."""
-        with self._closed(self._results()):
+        results = self._results()
+        if not results and not self.acts and len(self.names) == 1:
+            raise TraceError(
+                "the block leaves no tensor that was computed in it", help="keep a result in a variable"
+            ).located(WHAT, capture())
+        with self._closed(results):
             if self.main is not None and self._is_empty():
                 with torch_dialect.building(self.context):
                     self.main.erase()
@@ -326,6 +336,7 @@ class Builder:
 
     def emit(self, make: Callable[[Any], Any]) -> Any:
         """What `make` gives, called where ops are emitted now, at the user's line."""
+        self.require_open()
         self.catch_up()
         scope = self.scope
         source = capture()

@@ -74,6 +74,7 @@ class Operations(Builder, Dialect):
         several, they are said: `results=["!torch.int"]`. A region is a pair: the types of its arguments, and
         a function on those that builds its ops, the terminator included.
         """
+        self.require_open()
         try:
             if results is None and not regions:
                 call = by_row(name, args, kwargs)
@@ -94,8 +95,8 @@ class Operations(Builder, Dialect):
                 refusals.append(error)
         if calls:
             return min(calls, key=lambda call: call.converted)
-        if len(refusals) == 1:
-            raise refusals[0]
+        if len({str(refusal) for refusal in refusals}) == 1:
+            raise refusals[0]  # of the value itself, whatever the overload
         raise ArgumentError(
             "no overload takes these operands",
             help="there are " + "; ".join(str(signature(n)) for n in names),
@@ -267,6 +268,14 @@ class Operations(Builder, Dialect):
 
     def returns(self, *values: Any) -> None:
         """Say what main gives, where it is not the tensors that are left."""
+        self.require_open()
+        if len(self.scopes) > 1:
+            raise TraceError(
+                "returns says what main gives, and this is another function or a region",
+                help="return the values from the Python function that builds it",
+            ).located("returns", capture())
+        if self.returned is not None:
+            raise TraceError("what main gives was said already").located("returns", capture())
         ways = [renderings(self, value)[0] for value in values]
         self.returned = [self.emit(way.emit) for way in ways]
         self.mark()

@@ -76,6 +76,21 @@ class SSAValue:
     def __mod__(self, other: Any) -> Any:
         return self._call("remainder", self, other)
 
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._call("div", other, self)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._call("floordiv", other, self)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._call("remainder", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return self._call("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._call("pow", other, self)
+
     def __neg__(self) -> Any:
         return self._call("neg", self)
 
@@ -90,6 +105,14 @@ class SSAValue:
 
     def __ge__(self, other: Any) -> Any:
         return self._call("ge", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return self._call("eq", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._call("ne", self, other)
+
+    __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
         raise TraceError(

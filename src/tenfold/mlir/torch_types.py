@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.base.dtypes import ALL, DType
-from tenfold.base.errors import UnsupportedError
+from tenfold.base.errors import ArgumentError, UnsupportedError
 from tenfold.flat.ir import TensorType
 
 # PyTorch's ScalarType, by our dtypes' names: an argument of that type is an int in the dialect.
@@ -118,6 +118,8 @@ def constant_text(value: Any) -> tuple[str, str, str | None]:
     if isinstance(value, bool):
         return "torch.constant.bool", "!torch.bool", "true" if value else "false"
     if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise ArgumentError(f"!torch.int has 64 bits, too few for {value}")
         return "torch.constant.int", "!torch.int", f"{value} : i64"
     if isinstance(value, float):
         return "torch.constant.float", "!torch.float", _float_text(value)

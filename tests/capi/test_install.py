@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from tenfold.command import cli
 from tenfold.purple.cli import main as purple
 from tenfold.purple.emit_c import compile_program
 from tenfold.purple.interpret import expand_program
+from tenfold.version import release
 from tests.capi.bridge import built
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -189,6 +191,19 @@ def test_a_prefix_may_be_moved(tmp_path: Path) -> None:
 def test_a_relative_prefix_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["capi", "install", "--prefix", "here"]) == 1
     assert "here is no absolute path" in capsys.readouterr().err
+
+
+def test_a_prefix_that_cannot_be_written_is_told_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built()
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "folder/lib/libtenfold.so").mkdir(parents=True)
+    for prefix, refused in (("file", "file/include"), ("folder", "folder/lib/libtenfold.so")):
+        assert cli.main(["capi", "install", "--prefix", str(tmp_path / prefix)]) == 1
+        assert re.search(rf"FileError: .*{refused}\S* cannot be written: \w", capsys.readouterr().err)
+    left = sorted(each.name for each in (tmp_path / "folder/lib").glob("libtenfold.so*"))
+    assert left == ["libtenfold.so", f"libtenfold.so.{release}"]
 
 
 def test_flags_of_rt_link_it(capsys: pytest.CaptureFixture[str]) -> None:

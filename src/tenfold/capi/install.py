@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenfold.base.errors import ArgumentError
+from tenfold.base.errors import ArgumentError, FileError
 from tenfold.capi.build import Built
 from tenfold.capi.sonames import link_names, soname
 from tenfold.version import release
@@ -72,6 +72,17 @@ def install(built: Built, packages: Sequence[Package], prefix: str, destdir: str
     if not os.path.isabs(prefix):
         raise ArgumentError(f"{prefix} is no absolute path", help=f"--prefix {os.path.abspath(prefix)}")
     root = Path(destdir + prefix) if destdir else Path(prefix)
+    try:
+        _fill(root, built, packages)
+    except OSError as error:
+        raise FileError(
+            f"{error.filename2 or error.filename or root} cannot be written: {error.strerror}",
+            help="install as a user who may, or with --prefix or --destdir of a folder of your own",
+        ) from None
+    return root
+
+
+def _fill(root: Path, built: Built, packages: Sequence[Package]) -> None:
     include, lib = root / "include", root / "lib"
     for each in sorted(built.include.rglob("*.h")):
         _copy(each, include / each.relative_to(built.include))
@@ -88,7 +99,6 @@ def install(built: Built, packages: Sequence[Package], prefix: str, destdir: str
     )  # libtenfold looks for it beside itself
     for name, text in _cmake(packages).items():
         _write(lib / "cmake" / "Tenfold" / name, text)
-    return root
 
 
 def _cmake(packages: Sequence[Package]) -> dict[str, str]:

@@ -24,4 +24,8 @@ def link_names(library: Path) -> None:
         unfinished = library.with_name(f"{name}.{os.getpid()}")
         unfinished.unlink(missing_ok=True)
         unfinished.symlink_to(library.name)
-        unfinished.rename(library.with_name(name))
+        try:
+            unfinished.rename(library.with_name(name))
+        except OSError:
+            unfinished.unlink()
+            raise

@@ -72,9 +72,9 @@ def run(*command: str | Path, **variables: str) -> str:
 
 
 def flags(prefix: Path, *packages: str) -> list[str]:
-    return run(
-        "pkg-config", "--cflags", "--libs", *packages, PKG_CONFIG_PATH=f"{prefix}/lib/pkgconfig"
-    ).split()
+    return shlex.split(
+        run("pkg-config", "--cflags", "--libs", *packages, PKG_CONFIG_PATH=f"{prefix}/lib/pkgconfig")
+    )
 
 
 def purple_source(folder: Path) -> Path:
@@ -179,12 +179,12 @@ def test_destdir_stands_for_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (tmp_path / "opt/tenfold/include/tenfold.h").exists()
 
 
-def test_a_prefix_may_be_moved(tmp_path: Path) -> None:
+def test_a_prefix_may_be_moved_where_there_are_spaces(tmp_path: Path) -> None:
     built()
     assert cli.main(["capi", "install", "--prefix", str(tmp_path / "old")]) == 0
-    (tmp_path / "old").rename(tmp_path / "new")
+    (tmp_path / "old").rename(tmp_path / "new place")
     (tmp_path / "rt.c").write_text(RT, encoding="utf-8")
-    run("cc", tmp_path / "rt.c", *flags(tmp_path / "new", "tenfold_rt"), "-o", tmp_path / "rt")
+    run("cc", tmp_path / "rt.c", *flags(tmp_path / "new place", "tenfold_rt"), "-o", tmp_path / "rt")
     assert run(tmp_path / "rt") == "4\n"
 
 

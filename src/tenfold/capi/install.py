@@ -33,12 +33,13 @@ class Package:
     def pkg_config(self) -> str:
         requires = f"Requires: {' '.join(self.needs)}\n" if self.needs else ""
         include = "${includedir}" + (f"/{self.headers}" if self.headers else "")
+        # Without quotes: pkgconf writes the spaces of its ${pcfiledir} with a backslash.
         return (
             "prefix=${pcfiledir}/../..\nlibdir=${prefix}/lib\nincludedir=${prefix}/include\n\n"
             f"Name: {self.name}\nDescription: {self.about}\nVersion: {release}\n{requires}"
-            f'Libs: -L"${{libdir}}" -l{self.name} -Wl,-rpath,"${{libdir}}"'
+            f"Libs: -L${{libdir}} -l{self.name} -Wl,-rpath,${{libdir}}"
             f"{''.join(f' -l{each}' for each in self.system)}\n"
-            f"Cflags: {' '.join([f'-I{chr(34)}{include}{chr(34)}', *self.flags])}\n"
+            f"Cflags: {' '.join([f'-I{include}', *self.flags])}\n"
         )
 
     @property

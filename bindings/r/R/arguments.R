@@ -29,17 +29,30 @@ given_arguments <- function(...) {
 }
 
 # The methods of a kind and of those that it inherits from, its own first, each a list: they see what is `known` and, as
-# `super`, the methods that their own kind inherits.
+# `super`, the methods that their own kind inherits. Those of a layer that come from one place share an environment. It
+# is the `enclosure` of the result, and `.__enclos_env__` of `super`, as with R6: what packages put there, methods see.
 bound_methods <- function(layers, known) {
   inherited <- list()
+  enclosure <- new.env(parent = emptyenv())
   for (layer in rev(layers)) {
-    around <- c(known, super = list2env(inherited, parent = emptyenv()))
-    inherited[names(layer)] <- lapply(layer, function(method) {
-      if (is.function(method)) environment(method) <- list2env(around, parent = environment(method))
-      method
-    })
+    around <- c(known, super = list2env(c(inherited, .__enclos_env__ = enclosure), parent = emptyenv()))
+    places <- enclosures <- list()
+    for (name in names(layer)) {
+      method <- layer[[name]]
+      if (is.function(method) && !is.primitive(method)) {
+        at <- Position(function(place) identical(place, environment(method)), places)
+        if (is.na(at)) {
+          at <- length(places) + 1
+          places[[at]] <- environment(method)
+          enclosures[[at]] <- list2env(around, parent = environment(method))
+        }
+        environment(method) <- enclosures[[at]]
+      }
+      inherited[name] <- list(method)
+    }
+    enclosure <- if (length(enclosures) > 0) enclosures[[1]] else list2env(around, parent = emptyenv())
   }
-  inherited
+  structure(inherited, enclosure = enclosure)
 }
 
 # The layers of a new kind; `inherit` is the maker of another.

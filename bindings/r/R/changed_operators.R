@@ -44,6 +44,10 @@ torch_scalar_tensor <- function(value, dtype = NULL, layout = NULL, device = NUL
   s <- value
   if (length(s) != 1) refuse("value must be of length 1, not ", length(s))
   if (is_torch_tensor(s)) return(wanting_grad(torch_to(torch_reshape(torch_detach(s), integer()), dtype, device), requires_grad))
+  if (is.atomic(s) && is.na(s) && !is.character(s)) {
+    if (is.logical(s) || is.integer(s)) refuse("NA cannot be an element of a tensor: NaN can")
+    if (is.double(s)) s <- NaN
+  }
   if (is.null(dtype)) dtype <- if (is.integer(s)) "int64" else if (is.logical(s)) "bool" else if (is.complex(s)) "complex64"
   wanting_grad(.Call(C_op_scalar_tensor, s, dtype, layout, placed(device), pin_memory), requires_grad)
 }

@@ -18,8 +18,11 @@ dataloader <- function(dataset, batch_size = 1, shuffle = FALSE, sampler = NULL,
                  batch_sampler = batch_sampler, drop_last = drop_last, iterable = iterable, num_workers = num_workers,
                  collate_fn = collate_fn, pin_memory = pin_memory, timeout = timeout, worker_init_fn = worker_init_fn,
                  worker_globals = named_globals(worker_globals, parent.frame()), worker_packages = worker_packages)
-  structure(loader, class = "dataloader")
+  structure(list2env(loader, parent = emptyenv()), class = "dataloader")
 }
+
+# What a loader was made of. A loader is an environment: other packages take a list for one of things to look into.
+parts_of_loader <- function(x) as.list.environment(x, all.names = TRUE)
 
 # Objects that workers see: a list, or the names of some that the caller of the loader sees.
 named_globals <- function(globals, frame) {
@@ -31,7 +34,7 @@ named_globals <- function(globals, frame) {
 
 # loader$.iter() and loader$.length(), beside what the loader was made of.
 `$.dataloader` <- function(x, name) {
-  switch(name, .iter = function() dataloader_make_iter(x), .length = function() length(x), unclass(x)[[name]])
+  switch(name, .iter = function() dataloader_make_iter(x), .length = function() length(x), get0(name, x, inherits = FALSE))
 }
 
 # An iterator is a function; iter$.next() calls it.
@@ -41,7 +44,7 @@ named_globals <- function(globals, frame) {
 }
 
 print.dataloader <- function(x, ...) {
-  parts <- unclass(x)
+  parts <- parts_of_loader(x)
   count <- if (parts$iterable) "batches" else paste(length(x), "batches")
   cat("<dataloader: ", count, " of ", parts$batch_size, if (parts$shuffle) ", shuffled", " from ", class(parts$dataset)[1], ">\n", sep = "")
   invisible(x)
@@ -50,7 +53,7 @@ print.dataloader <- function(x, ...) {
 is_dataloader <- function(x) inherits(x, "dataloader")
 
 length.dataloader <- function(x) {
-  x <- unclass(x)
+  x <- parts_of_loader(x)
   if (!is.null(x$batch_sampler)) return(length(x$batch_sampler))
   samples <- length(if (is.null(x$sampler)) x$dataset else x$sampler)
   if (is.null(x$batch_size)) return(samples)
@@ -92,7 +95,7 @@ fetch_by <- function(dataset, collate_fn, alone) {
 
 # A function that gives the next batch, and `exhausted()` after the last.
 dataloader_make_iter <- function(dataloader) {
-  loader <- unclass(dataloader)
+  loader <- parts_of_loader(dataloader)
   dataset <- loader$dataset
   if (loader$iterable) return(as_loader_iter(batches_of_samples(loader)))
   alone <- is.null(loader$batch_size) && is.null(loader$batch_sampler)

@@ -13,8 +13,32 @@ nn_module <- function(classname = NULL, inherit = NULL, ..., private = NULL, act
   make <- function(arguments) new_module(classname, layers, arguments, hidden)
   generator <- taking_arguments_of(initialize_of(layers), make)
   structure(generator, class = c(classname, "nn_module", "nn_module_generator"), layers = layers,
-            classname = classname, hidden = hidden)
+            classname = classname, hidden = hidden, inherit = inherit)
 }
+
+# What a kind of module tells of itself, as R6's generators do: packages such as luz look for methods in it.
+kind_members <- list(
+  new = function(kind) kind,
+  classname = function(kind) attr(kind, "classname")[1],
+  public_methods = function(kind) Filter(is.function, attr(kind, "layers")[[1]]),
+  public_fields = function(kind) Filter(Negate(is.function), attr(kind, "layers")[[1]]),
+  private_methods = function(kind) Filter(is.function, attr(kind, "hidden")$private),
+  private_fields = function(kind) Filter(Negate(is.function), attr(kind, "hidden")$private),
+  active = function(kind) attr(kind, "hidden")$active,
+  get_inherit = function(kind) function() {
+    inherited <- attr(kind, "inherit")
+    if (is.null(inherited)) no_kind else inherited
+  }
+)
+
+# What every kind of module inherits from.
+no_kind <- list(
+  public_methods = list(
+    initialize = function() NULL,
+    forward = function(...) refuse("a kind of module has a method forward, which calling it calls", kind = "NOT_FOUND")
+  ),
+  get_inherit = function() NULL
+)
 
 new_module <- function(classname, layers, arguments, hidden = list()) {
   parts <- new.env(parent = emptyenv())
@@ -31,6 +55,7 @@ new_module <- function(classname, layers, arguments, hidden = list()) {
   parts$.active <- bound_methods(list(hidden$active), known)
   parts$.methods <- bound[vapply(bound, is.function, TRUE)]
   parts$.forward <- parts$.methods$forward
+  parts$.enclosure <- attr(bound, "enclosure")
   if (is.null(parts$.forward)) parts$.forward <- function(...) refuse(classname[1], " has no method forward, which calling it calls", kind = "NOT_FOUND")
   for (name in setdiff(names(bound), names(parts$.methods))) assign_part(parts, name, bound[[name]])
   if (!is.null(parts$.methods$initialize)) do.call(parts$.methods$initialize, arguments)
@@ -134,12 +159,13 @@ clone_module <- function(module, deep = TRUE, ..., replace_values = TRUE) {
 }
 
 module_members <- list(
+  .__enclos_env__ = function(x) attr(x, "parts")$.enclosure,
   parameters = function(x) unlike(module_tensors(x, is_parameter)),
   modules = function(x) all_modules(x),
   named_parameters = function(x) function(recursive = TRUE) unlike(module_tensors(x, is_parameter)),
   clone = function(x) function(deep = TRUE) clone_module(x, deep),
   cpu = function(x) function() x$to(device = "cpu"),
-  cuda = function(x) function() x$to(device = "cuda"),
+  cuda = function(x) function(device = "cuda", non_blocking = FALSE) x$to(device = device, non_blocking = non_blocking),
   requires_grad_ = function(x) function(requires_grad = TRUE) {
     for (each in x$parameters) .Call(C_tf_set_requires_grad, each, requires_grad)
     invisible(x)
@@ -163,14 +189,26 @@ module_members <- list(
     load_state(x, state_dict, .refer_to_state_dict)
     invisible(x)
   },
-  to = function(x) function(dtype = NULL, device = NULL) {
+  to = function(x) function(dtype = NULL, device = NULL, tensor = NULL, non_blocking = FALSE, copy = FALSE,
+                            memory_format = NULL) {
+    if (!is.null(tensor)) {
+      dtype <- tensor$dtype
+      device <- tensor$device
+    }
+    if (!is.null(dtype) && !torch_is_floating_point(dtype) && !torch_is_complex(dtype)) {
+      refuse("a module goes to a type of floats or complex numbers, not to ", dtype_name(dtype))
+    }
+    move <- function(tensor, dtype) {
+      several <- length(dim(tensor)) %in% 4:5 # what channels_last has a meaning for
+      torch_to(tensor, dtype, device, NULL, non_blocking, copy, if (several) memory_format)
+    }
     replace_tensors(x, function(tensor) {
       # Whole numbers, such as a count of batches, keep their type.
-      moved <- torch_to(torch_detach(tensor), if (torch_is_floating_point(tensor)) dtype, device)
+      moved <- move(torch_detach(tensor), if (torch_is_floating_point(tensor)) dtype)
       if (!is_parameter(tensor)) return(nn_buffer(moved))
       moved <- nn_parameter(moved, tensor$requires_grad)
       grad <- .Call(C_tf_grad, tensor)
-      if (!is.null(grad)) .Call(C_tf_set_grad, moved, torch_to(grad, dtype, device))
+      if (!is.null(grad)) .Call(C_tf_set_grad, moved, move(grad, dtype))
       moved
     })
     invisible(x)
@@ -229,7 +267,10 @@ put_tensor <- function(x, name, before, tensor) {
 
 `$.nn_module` <- function(x, name) {
   parts <- attr(x, "parts")
-  if (is.null(parts)) return(if (name == "new") x) # a kind of module, and not one
+  if (is.null(parts)) { # a kind of module, and not one
+    known <- kind_members[[name]]
+    return(if (!is.null(known)) known(x))
+  }
   found <- parts[[name]]
   if (!is.null(found)) return(found)
   method <- parts$.methods[[name]]

@@ -225,7 +225,7 @@ nn_batch_norm3d <- new_batch_norm("nn_batch_norm3d", 5)
 
 new_dropout <- function(name, drop) {
   nn_module(name, initialize = function(p = 0.5, inplace = FALSE) {
-    if (p < 0 || p > 1) refuse("the probability of dropping is between 0 and 1, not ", p)
+    if (!is.numeric(p) || length(p) != 1 || is.na(p) || p < 0 || p > 1) refuse("the probability of dropping is between 0 and 1, not ", toString(p))
     self$p <- p
     self$inplace <- inplace
   }, forward = function(input) drop(input, parts$p, parts$training, parts$inplace))

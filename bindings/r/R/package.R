@@ -28,7 +28,7 @@ counted_from_zero <- c(
   "index (-?\\d+) out of range for tensor of size \\[[^]]*\\] at dimension (\\d+)",
   "index (-?\\d+) is out of bounds for dimension (\\d+)",
   "inputs dimension (\\d+) must have length", "dimension (\\d+) does not have size",
-  "Target (-?\\d+) is out of bounds",
+  "Target (-?\\d+) is out of bounds", "dim (\\d+) appears multiple times",
   "first has size \\d+ in dim (\\d+) and second has size \\d+ in dim (\\d+)",
   "must match except in dimension (\\d+)", "for tensor number (\\d+) in the list",
   "at non-singleton dimension (\\d+)", "at dimension (\\d+)(?! to have)", "for dimension (\\d+)$",

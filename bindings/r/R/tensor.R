@@ -10,7 +10,7 @@ torch_tensor <- function(data, dtype = NULL, device = NULL, requires_grad = FALS
 
 as_tensor <- function(data, dtype = NULL, device = NULL) {
   if (is.null(data)) data <- logical()
-  if (is_torch_tensor(data)) return(.Call(C_tf_to, data, dtype, device, FALSE))
+  if (is_torch_tensor(data)) return(.Call(C_tf_to, data, dtype, device, FALSE, FALSE))
   if (is.data.frame(data)) {
     plain <- vapply(data, function(column) is.numeric(column) || is.logical(column), TRUE)
     if (any(vapply(data, is.factor, TRUE)) || !all(plain)) {
@@ -59,12 +59,15 @@ torch_empty_strided <- function(size, stride, dtype = NULL, layout = NULL, devic
   wanting_grad(torch_as_strided(room, size, stride), requires_grad)
 }
 
-torch_to <- function(self, dtype = NULL, device = NULL, other = NULL, copy = FALSE) {
+torch_to <- function(self, dtype = NULL, device = NULL, other = NULL, non_blocking = FALSE, copy = FALSE,
+                     memory_format = NULL) {
   if (!is.null(other)) {
+    if (!is.null(dtype) || !is.null(device)) refuse("what other has is not given beside it: dtype and device")
     dtype <- .Call(C_tf_dtype, other)
     device <- .Call(C_tf_device, other)
   }
-  .Call(C_tf_to, self, dtype, device, copy)
+  moved <- .Call(C_tf_to, self, dtype, device, copy, non_blocking)
+  if (is.null(memory_format) || memory_format == "preserve_format") moved else torch_contiguous(moved, memory_format)
 }
 
 # ---- to R ----
@@ -296,8 +299,7 @@ at_dimension <- function(numbers, dim) {
 conversion <- function(dtype) {
   force(dtype)
   function(x, memory_format = NULL) {
-    if (is.null(memory_format)) .Call(C_tf_to, x, dtype, NULL, FALSE)
-    else torch__to_copy(x, dtype = dtype, memory_format = memory_format)
+    torch_to(x, dtype, memory_format = memory_format)
   }
 }
 
@@ -311,9 +313,11 @@ tensor_methods <- list(
   numel = function(x) .Call(C_tf_numel, x),
   stride = function(x, dim = NULL) at_dimension(.Call(C_tf_strides, x), dim),
   item = function(x) .Call(C_tf_item, x),
-  to = function(x, dtype = NULL, device = NULL, other = NULL, copy = FALSE) torch_to(x, dtype, device, other, copy),
-  cpu = function(x) .Call(C_tf_to, x, NULL, "cpu", FALSE),
-  cuda = function(x) .Call(C_tf_to, x, NULL, "cuda", FALSE),
+  to = torch_to,
+  cpu = function(x, memory_format = NULL) torch_to(x, device = "cpu", memory_format = memory_format),
+  cuda = function(x, device = "cuda", non_blocking = FALSE, memory_format = NULL) {
+    torch_to(x, device = device, non_blocking = non_blocking, memory_format = memory_format)
+  },
   float = conversion("float32"),
   double = conversion("float64"),
   half = conversion("float16"),
@@ -422,7 +426,7 @@ newaxis <- structure(list(), class = "torch_newaxis")
   if (!is_torch_tensor(value)) {
     value <- if (length(value) == 1 && is.null(dim(value)) && (is.numeric(value) || is.logical(value) || is.complex(value))) {
       if (is.na(value) && !is.nan(value) && !is.double(value)) refuse("NA cannot be put into a tensor: NaN can")
-      torch_scalar_tensor(if (is.na(value)) NaN else value, dtype = .Call(C_tf_dtype, x), device = .Call(C_tf_device, x))
+      torch_scalar_tensor(value, dtype = .Call(C_tf_dtype, x), device = .Call(C_tf_device, x))
     } else {
       as_tensor(value, .Call(C_tf_dtype, x), .Call(C_tf_device, x))
     }

@@ -89,7 +89,8 @@ static double number_at(SEXP x, R_xlen_t i) {
 static int64_t whole(double number) {
     if (R_IsNA(number)) fail_with(TN_ERROR_ARGUMENT, "NA is no whole number");
     if (!(number == floor(number) && fabs(number) <= 9007199254740992.0)) {
-        fail_with(TN_ERROR_ARGUMENT, "%g is no whole number that R holds exactly", number);
+        const bool fraction = !R_FINITE(number) || number != floor(number);
+        fail_with(TN_ERROR_ARGUMENT, fraction ? "%s is no whole number" : "%s is beyond 2^53, where R's numbers skip integers", as_r_writes(number));
     }
     return (int64_t)number;
 }

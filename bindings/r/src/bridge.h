@@ -14,6 +14,7 @@
 /* ---- errors (errors.c) ---- */
 void raise_last(void) __attribute__((noreturn));                     /* this thread's error of libtenfold */
 void fail_with(int code, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
+const char *as_r_writes(double number); /* for a message: NaN, Inf, 1e+20 */
 static inline void check(tn_status status) {
     if (status != TN_OK) raise_last();
 }

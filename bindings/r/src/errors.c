@@ -66,3 +66,11 @@ void fail_with(int code, const char *format, ...) {
     va_end(arguments);
     signal_condition(code, text);
 }
+
+const char *as_r_writes(double number) {
+    SEXP text = PROTECT(Rf_asChar(PROTECT(Rf_ScalarReal(number))));
+    char *copy = R_alloc(strlen(CHAR(text)) + 1, 1);
+    strcpy(copy, CHAR(text));
+    UNPROTECT(2);
+    return copy;
+}

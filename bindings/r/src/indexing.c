@@ -25,7 +25,7 @@ static SEXP keep(keeper *k, SEXP x) {
 static keeper new_keeper(void) { return (keeper){Rf_allocVector(VECSXP, 6 * MOST_DIMENSIONS), 0}; }
 
 static void outside(double position, int64_t size, int dim) {
-    fail_with(TN_ERROR_INDEX, "index %.0f is out of bounds for dimension %d with size %lld", position, dim + 1,
+    fail_with(TN_ERROR_INDEX, "index %s is out of bounds for dimension %d with size %lld", as_r_writes(position), dim + 1,
               (long long)size);
 }
 
@@ -62,7 +62,7 @@ static chosen from_logical(SEXP x, int64_t size, int dim) {
 static double position_at(SEXP x, R_xlen_t i, int64_t size, int dim) {
     double position = TYPEOF(x) == INTSXP ? (INTEGER(x)[i] == NA_INTEGER ? NA_REAL : INTEGER(x)[i]) : REAL(x)[i];
     if (ISNAN(position)) fail_with(TN_ERROR_INDEX, "a position in dimension %d is NA", dim + 1);
-    if (position != floor(position)) fail_with(TN_ERROR_INDEX, "%g is no position: positions are whole numbers", position);
+    if (position != floor(position)) fail_with(TN_ERROR_INDEX, "%s is no position: positions are whole numbers", as_r_writes(position));
     if (position == 0) fail_with(TN_ERROR_INDEX, "Indexing starts at 1 but found a 0.");
     if (fabs(position) > size) outside(position, size, dim);
     return position < 0 ? position + (double)size + 1 : position;

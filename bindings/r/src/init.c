@@ -179,7 +179,7 @@ extern SEXP tf_dtype_name(SEXP);
 extern SEXP tf_device(SEXP);
 extern SEXP tf_numel(SEXP);
 extern SEXP tf_item(SEXP);
-extern SEXP tf_to(SEXP, SEXP, SEXP, SEXP);
+extern SEXP tf_to(SEXP, SEXP, SEXP, SEXP, SEXP);
 extern SEXP tf_address(SEXP);
 extern SEXP tf_is_same(SEXP, SEXP);
 extern SEXP tf_is_contiguous(SEXP);
@@ -240,7 +240,7 @@ extern SEXP tf_train_step(SEXP, SEXP, SEXP, SEXP, SEXP);
 static const R_CallMethodDef written_methods[] = {
     ENTRY(tf_setup, 1), ENTRY(tf_arith, 3), ENTRY(tf_close, 1), ENTRY(tf_is_open, 1), ENTRY(tf_from_vector, 4), ENTRY(tf_from_buffer, 3),
     ENTRY(tf_to_vector, 1), ENTRY(tf_int64_text, 1), ENTRY(tf_shape, 1), ENTRY(tf_strides, 1), ENTRY(tf_dtype, 1),
-    ENTRY(tf_dtype_name, 1), ENTRY(tf_device, 1), ENTRY(tf_numel, 1), ENTRY(tf_item, 1), ENTRY(tf_to, 4),
+    ENTRY(tf_dtype_name, 1), ENTRY(tf_device, 1), ENTRY(tf_numel, 1), ENTRY(tf_item, 1), ENTRY(tf_to, 5),
     ENTRY(tf_address, 1), ENTRY(tf_is_same, 2), ENTRY(tf_is_contiguous, 1), ENTRY(tf_requires_grad, 1), ENTRY(tf_is_leaf, 1),
     ENTRY(tf_set_requires_grad, 2), ENTRY(tf_retain_grad, 1), ENTRY(tf_grad, 1), ENTRY(tf_set_grad, 2),
     ENTRY(tf_backward, 4), ENTRY(tf_gradients, 6), ENTRY(tf_hook, 2), ENTRY(tf_function, 4), ENTRY(tf_scope_begin, 1), ENTRY(tf_autocast_begin, 3), ENTRY(tf_default_dtype, 1), ENTRY(tf_grad_fn, 1), ENTRY(tf_grad_fn_next, 2), ENTRY(tf_interop_threads, 1), ENTRY(tf_scope_end, 1),

@@ -31,7 +31,7 @@ static void check_range(SEXP x, tn_dtype type) {
     for (R_xlen_t i = 0; i < Rf_xlength(x); i++) {
         double value = TYPEOF(x) == INTSXP ? INTEGER(x)[i] : trunc(REAL(x)[i]);
         if (value >= least && value < beyond) continue;
-        fail_with(TN_ERROR_ARGUMENT, "element %.0f, %g, does not fit in %s", i + 1.0, value, tn_dtype_name(type));
+        fail_with(TN_ERROR_ARGUMENT, "element %.0f, %s, does not fit in %s", i + 1.0, as_r_writes(value), tn_dtype_name(type));
     }
 }
 
@@ -116,7 +116,7 @@ SEXP tf_from_buffer(SEXP buffer, SEXP sizes, SEXP dtype) {
             open = i;
             continue;
         }
-        if (!(wanted >= 0 && wanted == floor(wanted) && wanted <= 0x1p53)) fail_with(TN_ERROR_ARGUMENT, "size %d, %g, is not a count of elements", i + 1, wanted);
+        if (!(wanted >= 0 && wanted == floor(wanted) && wanted <= 0x1p53)) fail_with(TN_ERROR_ARGUMENT, "size %d, %s, is not a count of elements", i + 1, as_r_writes(wanted));
         shape[i] = (int64_t)wanted;
         if (__builtin_mul_overflow(known, shape[i], &known)) fail_with(TN_ERROR_ARGUMENT, "a tensor of that shape is larger than any memory");
     }
@@ -323,7 +323,7 @@ SEXP tf_item(SEXP x) {
     }
 }
 
-SEXP tf_to(SEXP x, SEXP dtype, SEXP device, SEXP copy) {
+SEXP tf_to(SEXP x, SEXP dtype, SEXP device, SEXP copy, SEXP non_blocking) {
     const tn_tensor *tensor = tensor_of(x);
     tn_dtype to = dtype == R_NilValue ? tn_tensor_dtype(tensor) : dtype_of(dtype);
     tn_device here, where;
@@ -331,7 +331,8 @@ SEXP tf_to(SEXP x, SEXP dtype, SEXP device, SEXP copy) {
     where = device == R_NilValue ? here : device_of(device);
     bool same = where.type == here.type && (where.index < 0 || where.index == here.index);
     if (same && to == tn_tensor_dtype(tensor) && !bool_of(copy)) return x;
-    return give(tn__to_copy_with(tensor, &to, NULL, &where, NULL, NULL, NULL));
+    bool alongside = bool_of(non_blocking);
+    return give(tn__to_copy_with(tensor, &to, NULL, &where, NULL, &alongside, NULL));
 }
 
 /* How the elements lie: strided, sparse_coo and so on. */

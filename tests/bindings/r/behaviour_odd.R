@@ -189,3 +189,12 @@ behaves("a schedule goes on after the step that it is told", local({
   stopifnot(all.equal(rates(-1, 5), c(1, 1, 0.1, 0.1, 0.01, 0.01)), all.equal(rates(2, 2), c(0.1, 0.01, 0.01)))
   stopifnot(says(rates("a", 1), "last_epoch is -1"))
 }))
+
+behaves("odd numbers are told of in R's words", local({
+  x <- torch_tensor(c(1, 2))
+  stopifnot(says(x + NA, "NA cannot be an element of a tensor"), all(is.nan(as_array(x + NA_real_))))
+  stopifnot(says(torch_tensor(NaN, dtype = torch_long()), "element 1, NaN,"), says(x[Inf], "index Inf is out"))
+  stopifnot(says(torch_sum(torch_ones(2, 2), c(1, 1)), "dim 1 appears multiple times"))
+  stopifnot(says(nn_dropout(NA), "between 0 and 1, not NA"), says(torch_manual_seed(2^60), "beyond 2^53"))
+  stopifnot(says(torch_zeros(-Inf), "-Inf is no whole number"))
+}))

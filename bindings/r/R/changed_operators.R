@@ -39,6 +39,13 @@ torch_norm <- function(self, p = 2, dim = NULL, keepdim = FALSE, dtype = NULL) {
   .Call(C_op_norm, self, p, if (is.null(dim)) seq_along(base::dim(self)) else dim, keepdim, dtype)
 }
 
+# Numbers of the default type, as R's own are, and not integers: those are asked for with dtype = torch_long().
+torch_randint <- function(low = NULL, high = NULL, size = NULL, generator = NULL, dtype = NULL, layout = NULL,
+                          device = NULL, pin_memory = NULL, requires_grad = FALSE) {
+  if (is.null(dtype)) dtype <- torch_get_default_dtype()
+  wanting_grad(.Call(C_op_randint, low, high, size, generator, dtype, layout, placed(device), pin_memory), requires_grad)
+}
+
 # A number, or the only element of a tensor, of the type that torch_tensor would give it.
 torch_scalar_tensor <- function(value, dtype = NULL, layout = NULL, device = NULL, pin_memory = NULL, requires_grad = FALSE) {
   s <- value

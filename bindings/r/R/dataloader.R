@@ -11,7 +11,8 @@ dataloader <- function(dataset, batch_size = 1, shuffle = FALSE, sampler = NULL,
     if (!is.null(each) && !is.function(tryCatch(each$.iter, error = function(e) NULL))) refuse("an order is what a kind of sampler() made", kind = "TYPE")
   }
   if (length(ordered) > 1) refuse("an order is given once, not by ", paste(ordered, collapse = " and "))
-  if (iterable && length(ordered)) refuse("samples of an iterable dataset come as they come: ", ordered, " has no meaning")
+  if (iterable && identical(ordered, "shuffle")) warning("samples of an iterable dataset come as they come: shuffle has no effect", call. = FALSE)
+  else if (iterable && length(ordered)) refuse("samples of an iterable dataset come as they come: ", ordered, " has no meaning")
   if (iterable && num_workers > 0) refuse("an iterable dataset is read in this process alone: num_workers is 0")
   if (num_workers > 0) warn_of_tensors(dataset)
   loader <- list(dataset = dataset, batch_size = batch_size, shuffle = shuffle, sampler = sampler,

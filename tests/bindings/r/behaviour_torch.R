@@ -257,3 +257,41 @@ behaves("numbers that an integer type cannot hold are refused", local({
   stopifnot(torch_tensor(1.5, dtype = torch_int64())$item() == 1, torch_tensor(255.9, dtype = torch_uint8())$item() == 255)
   stopifnot(grepl("not NA", tryCatch(dataloader(tensor_dataset(torch_ones(3)), batch_size = NA), tenfold_error = conditionMessage)))
 }))
+
+behaves("packages that train modules find their methods, and give them a context", local({
+  kind <- nn_module("kind", forward = function(x) x * ctx$scale, loss = function() 1)
+  child <- nn_module("child", inherit = kind, loss = function() super$loss() + ctx$scale, size = 3)
+  stopifnot(names(child$public_methods) == "loss", child$public_fields$size == 3, child$classname == "child")
+  stopifnot(is.function(child$get_inherit()$public_methods$forward))
+  base <- child$get_inherit()$get_inherit()
+  stopifnot(is.function(base$public_methods$initialize), is.null(base$get_inherit()))
+  net <- child()
+  at <- net$.__enclos_env__
+  while (!is.null(at)) {
+    at$ctx <- list(scale = 3)
+    at <- at$super$.__enclos_env__
+  }
+  stopifnot(as_array(net(torch_ones(1))) == 3, net$loss() == 4)
+}))
+
+behaves("a loader is no list, and leaves samples of an iterable dataset in their order", local({
+  samples <- tensor_dataset(torch_ones(4, 2))
+  loader <- dataloader(samples, batch_size = 3)
+  stopifnot(!is.list(loader), length(loader) == 2, loader$batch_size == 3, is.null(loader$nothing))
+  stream <- iterable_dataset("stream", .iter = function() dataloader_make_iter(dataloader(samples)))()
+  stopifnot(grepl("shuffle has no effect", warned(dataloader(stream, shuffle = TRUE))))
+}))
+
+behaves("tensors and modules take every argument of to()", local({
+  x <- torch_ones(1, 2, 3, 3)
+  stopifnot(x$to(dtype = torch_int(), non_blocking = TRUE)$dtype == torch_int32())
+  stopifnot(x$to(memory_format = torch_channels_last_format())$stride() == c(18, 1, 6, 2))
+  stopifnot(grepl("not given beside it", refused(x$to(dtype = torch_int(), other = x))))
+  layer <- nn_batch_norm2d(2)$to(tensor = torch_ones(1, dtype = torch_double()), non_blocking = TRUE)
+  stopifnot(layer$weight$dtype == torch_double(), layer$num_batches_tracked$dtype == torch_long())
+  stopifnot(grepl("floats or complex numbers, not to int64", refused(layer$to(dtype = torch_long()))))
+}))
+
+behaves("random whole numbers are of the default type", local({
+  stopifnot(torch_randint(1, 5, 3)$dtype == torch_float(), torch_randint(1, 5, 3, dtype = torch_long())$dtype == torch_long())
+}))

@@ -9,6 +9,7 @@ new_recurrent <- function(name, gates, operator_of, has_cell = FALSE) {
       check_sizes(input_size = input_size, hidden_size = hidden_size, num_layers = num_layers)
       self$mode <- toupper(operator_of(nonlinearity))
       self$nonlinearity <- nonlinearity
+      self$input_size <- input_size
       self$hidden_size <- hidden_size
       self$num_layers <- num_layers
       self$bias <- bias
@@ -31,6 +32,8 @@ new_recurrent <- function(name, gates, operator_of, has_cell = FALSE) {
       packed <- is_packed_sequence(input)
       values <- if (packed) input$data else input
       if (!packed && length(dim(input)) != 3) refuse(name, " takes sequences of 3 dimensions, not of ", length(dim(input)))
+      given <- dim(values)[length(dim(values))]
+      if (given != parts$input_size) refuse(name, " takes elements of ", parts$input_size, " numbers (input_size), not of ", given)
       if (is.null(hx)) {
         batch <- if (packed) input$batch_sizes[1]$item() else dim(input)[if (parts$batch_first) 1 else 2]
         zeros <- torch_zeros(c(parts$num_layers * (1 + parts$bidirectional), batch, parts$hidden_size),

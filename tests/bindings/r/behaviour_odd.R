@@ -197,4 +197,5 @@ behaves("odd numbers are told of in R's words", local({
   stopifnot(says(torch_sum(torch_ones(2, 2), c(1, 1)), "dim 1 appears multiple times"))
   stopifnot(says(nn_dropout(NA), "between 0 and 1, not NA"), says(torch_manual_seed(2^60), "beyond 2^53"))
   stopifnot(says(torch_zeros(-Inf), "-Inf is no whole number"))
+  stopifnot(says(nn_lstm(2, 3)(torch_randn(4, 1, 3)), "nn_lstm takes elements of 2 numbers (input_size), not of 3"))
 }))

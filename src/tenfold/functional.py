@@ -105,12 +105,14 @@ def _check_not_implemented(cond: Any, message: Callable[[], str] | None = None) 
 
 def _check_tensor_all(cond: Tensor, message: Callable[[], str] | None = None) -> None:
     """Raise RuntimeError if an element of the tensor is false."""
-    _check_with(RuntimeError, bool(cond.all()), message)
+    _check_tensor_all_with(RuntimeError, cond, message)
 
 
 def _check_tensor_all_with(
     error_type: type[Exception], cond: Tensor, message: Callable[[], str] | None = None
 ) -> None:
+    if not isinstance(cond, Tensor):
+        raise ArgumentError(f"cond is a tensor, not a {type(cond).__name__}", help="use torch._check")
     _check_with(error_type, bool(cond.all()), message)
 
 

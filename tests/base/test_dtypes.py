@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from tenfold.base import dtypes
+from tenfold.base import dtypes, named_dtypes
 from tenfold.base.devices import Device, get_default_device, set_default_device
 from tenfold.base.dtypes import ALL, BY_NAME, DType
 from tenfold.base.errors import DeviceError, DTypeError
@@ -383,3 +383,11 @@ def test_the_default_device_belongs_to_its_thread(restore_defaults):
     assert (seen, get_default_device()) == ([Device("cpu")], Device("cuda:1"))
     set_default_device(None)
     assert get_default_device() is Device("cpu")
+
+
+def test_every_dtype_has_the_short_name_that_pytorch_gives_it():
+    theirs = {each for each in vars(torch).values() if isinstance(each, torch.dtype)}
+    for golden in theirs:
+        name = str(golden).removeprefix("torch.")
+        ours = BY_NAME.get(name) or named_dtypes.BY_NAME.get(name)
+        assert ours is None or ours.abbr == golden.abbr, name

@@ -423,8 +423,12 @@ def test_the_older_types_of_tensors():
     assert isinstance(tn.ones(1), tn.FloatTensor) and not isinstance(tn.ones(1), tn.DoubleTensor)
     assert tn.ones(2).type(tn.LongTensor).dtype is tn.int64
     assert tn.typename(tn.ones(1)) == "tenfold.FloatTensor" and tn.typename(3) == torch.typename(3)
+    assert tn.ones(2, dtype=tn.int32).type(tn.Tensor).dtype is tn.get_default_dtype()
     with pytest.raises(tn.ArgumentError, match="takes int64, not a float32 tensor"):
         tn.LongTensor(tn.ones(2))
+    for package in (tn, torch):
+        with pytest.raises(TypeError):
+            package.LongTensor((6, 0), 1, 1, 0)
     tn.set_default_tensor_type(tn.DoubleTensor)
     assert tn.get_default_dtype() is tn.float64
     tn.set_default_tensor_type("torch.FloatTensor")

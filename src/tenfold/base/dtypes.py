@@ -54,6 +54,11 @@ class DType:
         self.is_complex = kind == "complex"
         self.is_signed = kind != "bool" and not name.startswith("uint")
 
+    @property
+    def abbr(self) -> str:
+        """PyTorch's short name of the dtype: "f32" for float32, "b8" for bool."""
+        return "b8" if self.kind == "bool" else self.short
+
     def to_real(self) -> "DType":
         """The dtype of one component: float32 for complex64; a dtype that is not complex is its own."""
         return _COMPONENT.get(self, self)

@@ -125,6 +125,8 @@ def type_(self: Tensor, dtype: DType | str | type | None = None, non_blocking: b
         return convert(self, TYPE_NAMES[name], Device("cuda" if "cuda" in place else "cpu").resolved)
     if isinstance(getattr(dtype, "dtype", None), DType):  # a type such as tenfold.FloatTensor
         return convert(self, dtype.dtype, Device(dtype.device).resolved)  # type: ignore[union-attr]
+    if dtype is Tensor:  # the default type of tensors
+        return convert(self, dtypes.get_default_dtype(), Device("cpu").resolved)
     return convert(self, as_dtype(dtype), self.device)
 
 

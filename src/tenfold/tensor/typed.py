@@ -42,6 +42,8 @@ class TensorType(type):
             return first
         try:
             sizes = isinstance(first, (int, Size)) and not isinstance(first, bool)
+            if len(args) > 1 and not (sizes and isinstance(first, int)):
+                raise TypeError(f"sizes one by one, or one sequence, not {len(args)} arguments")
             shape = first if isinstance(first, Size) else args
             array = np.zeros(shape, cls.dtype.numpy) if sizes else np.array(first).astype(cls.dtype.numpy)
         except (TypeError, ValueError) as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from tenfold.base.source import Source, capture
@@ -186,6 +187,10 @@ class DistNetworkError(DistributedError):
 
 class FormatError(TenfoldError, ValueError):
     """Damaged or hostile input: a file, a buffer, a serialized program."""
+
+
+class UnsafePickle(FormatError, UnpicklingError):
+    """A pickle that holds more than tensors, plain data and what was declared safe, or that is damaged."""
 
 
 class FileError(TenfoldError, OSError):

@@ -16,7 +16,7 @@ import numpy as np
 from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType
-from tenfold.base.errors import ArgumentError, FormatError
+from tenfold.base.errors import ArgumentError, FormatError, UnsafePickle
 from tenfold.base.size import Size
 from tenfold.serialize import sparse
 from tenfold.serialize.storages import STORAGES, Placed, Places, Storage, finish_tensor, hosts, view_of
@@ -243,7 +243,7 @@ class Reader(pickle.Unpickler):
             found = ours(module, name) if of_torch else None
             # A class may have several names, as `torch.nn.Linear` and `torch.nn.modules.linear.Linear`.
             if found is None or not any(found is each for each in self.allowed.values()):
-                raise FormatError(
+                raise UnsafePickle(
                     f"the file holds a {full[:100]}, which is not among the classes that were declared safe",
                     help="add it with torch.serialization.add_safe_globals, or trust the whole file",
                 )

@@ -15,7 +15,7 @@ from typing import Any
 from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType
-from tenfold.base.errors import FormatError, TenfoldError
+from tenfold.base.errors import FormatError, TenfoldError, UnsafePickle
 from tenfold.base.size import Size
 from tenfold.serialize import sparse
 from tenfold.serialize.sparse import PlacedSparse
@@ -191,7 +191,7 @@ class Unpickler:
         except TenfoldError:
             raise
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, struct.error) as error:
-            raise FormatError(f"the file is damaged: its pickle makes no sense ({error})") from None
+            raise UnsafePickle(f"the file is damaged: its pickle makes no sense ({error})") from None
 
     def take(self, count: int) -> bytes:
         taken = self.contents[self.position : self.position + count]
@@ -230,7 +230,7 @@ class Unpickler:
         full = f"{module}.{name}"
         found = _NAMES.get(full)
         if found is None:
-            raise FormatError(
+            raise UnsafePickle(
                 f"the file holds a {full[:100]}, which is neither a tensor nor plain data; it was not run",
                 help="save model.state_dict(), or plain data, instead of the object: "
                 "torch.save(model.state_dict(), file)",
@@ -288,7 +288,7 @@ class Unpickler:
     def set_items(self, items: list[Any]) -> None:
         target = self.stack[-1]
         if type(target) not in (dict, OrderedDict) or len(items) % 2:
-            raise FormatError("the file is damaged: its pickle fills what is no dict")
+            raise UnsafePickle("the file is damaged: its pickle fills what is no dict")
         require_spread(items[::2], self.hashes.setdefault(id(target), Counter()))
         for key, value in zip(items[::2], items[1::2]):
             if type(key) is tuple:

@@ -195,3 +195,32 @@ def test_checking_of_invariants_is_a_block_and_a_decorator():
 
     with tn.sparse.check_sparse_tensor_invariants():
         assert build() == matrix(torch).to_dense().tolist()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "bool", "float32"])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda t, s: s[0, 2],
+        lambda t, s: s[1, 1],
+        lambda t, s: s.sum(0),
+        lambda t, s: s.sum((0, 1)),
+        lambda t, s: s.sum(1, keepdim=True),
+        lambda t, s: t.sparse.sum(s, 0),
+        lambda t, s: t.sparse.sum(s, (0, 1)),
+        lambda t, s: t.sparse_coo_tensor((), dtype=s.dtype),
+        lambda t, s: t.hstack([s, s]),
+        lambda t, s: t.vstack([s, s]),
+        lambda t, s: t.hstack([s[0], s[0]]),
+        lambda t, s: t.zeros_like(s, layout=t.strided),
+        lambda t, s: t.zeros_like(s, layout=t.sparse_csr),
+    ],
+)
+def test_a_result_has_the_dtype_layout_and_values_that_pytorch_gives_it(dtype, read):
+    results = []
+    for t in (tn, torch):
+        result = read(t, matrix(t, dtype))
+        dense = result if result.layout is t.strided else result.to_dense()
+        results.append([str(result.dtype).split(".")[-1], str(result.layout).split(".")[-1], dense.tolist()])
+        results[-1].append(str(dense.dtype).split(".")[-1])
+    assert results[0] == results[1]

@@ -60,8 +60,11 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: fl
 
 @located
 def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
-    """The sum of a sparse tensor's elements, of all or along dimensions."""
-    return aten("sum")(input, dtype=dtype) if dim is None else aten("sum")(input, dim, dtype=dtype)
+    """The sum of a sparse tensor's elements, of all or along dimensions; a sparse sum keeps the dtype."""
+    if dim is None:
+        return aten("sum")(input, dtype=dtype)
+    total = aten("sum")(input, dim, dtype=dtype)
+    return total if dtype is not None or total.layout == "strided" else total.to(input.dtype)
 
 
 @located

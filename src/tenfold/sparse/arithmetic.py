@@ -125,6 +125,8 @@ def sum_of(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = No
     held = self._held if dtype is None else self._held.to(dtype)
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return held.sum()
+    if dtype is None and held.dtype.kind in ("bool", "int"):
+        held = held.to(dtypes.int64)
     axes = {axis_of(each, self.ndim) for each in ([dim] if isinstance(dim, int) else dim)}
     rank = self.sparse_rank
     dense = [axis - rank + 1 for axis in axes if axis >= rank]

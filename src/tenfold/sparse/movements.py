@@ -89,7 +89,7 @@ def select(self: Any, dim: int, index: int) -> Tensor:
     found = leaf(np.nonzero(self._where.numpy()[axis] == index % size)[0], self.device)
     held = self._held[found]
     if self.sparse_rank == 1:
-        return held.sum(0)
+        return held.sum(0, dtype=held.dtype)
     kept = [i for i in range(self.sparse_rank) if i != axis]
     return coo(self._where[kept][:, found], held, shape, self._coalesced)
 
@@ -180,3 +180,13 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> CooTensor:
 @rule("stack")
 def stack(tensors: Sequence[Any], dim: int = 0) -> CooTensor:
     return cat([unsqueeze(coordinates(tensor), dim) for tensor in tensors], dim)
+
+
+@rule("hstack")
+def hstack(tensors: Sequence[Any]) -> CooTensor:
+    return cat(tensors, 0 if tensors[0].ndim == 1 else 1)
+
+
+@rule("vstack", "row_stack")
+def vstack(tensors: Sequence[Any]) -> CooTensor:
+    return cat([unsqueeze(coordinates(each), 0) if each.ndim == 1 else each for each in tensors], 0)

@@ -128,7 +128,7 @@ def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -
     held = self._held if dtype is None else self._held.to(dtype)
     zeros = held.new_zeros(tuple(self.shape))
     if not self.sparse_rank:
-        return zeros + held.sum(0)
+        return zeros + held.sum(0, dtype=held.dtype)
     return aten("index_put")(zeros, self.rows, held, True)
 
 
@@ -174,13 +174,19 @@ def sparse_mask(self: Tensor, mask: Any) -> CooTensor:
 
 
 @rule("zeros_like", "empty_like")
-def zeros_like(self: Any, *, dtype: Any = None, device: Any = None, **options: Any) -> CooTensor:
+def zeros_like(
+    self: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, **options: Any
+) -> Tensor:
     held = self._held.new_zeros((0, *self._held.shape[1:]), dtype=dtype, device=device)
-    return coo(leaf(np.zeros((self.sparse_rank, 0), np.int64), held.device), held, self.shape, True)
+    empty = coo(leaf(np.zeros((self.sparse_rank, 0), np.int64), held.device), held, self.shape, True)
+    if layout == "strided":
+        return to_dense(empty)
+    found: Tensor = empty if layout is None else to_sparse(empty, layout=layout)
+    return found
 
 
 @rule("zero")
-def zero(self: Any) -> CooTensor:
+def zero(self: Any) -> Tensor:
     return zeros_like(self)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from benchmarks.harness import OURS, ROOT, Benchmark, Sample
 from benchmarks.purple_classics import CLASSICS, SCHEME
+from benchmarks.purple_long import in_files, pieces
 from tenfold.capi.build import build as build_libtenfold
 from tenfold.capi.locate import find_libtorch
 from tenfold.purple.build import RUNTIME, STRICT, build_program, find_compiler
@@ -316,6 +317,34 @@ def compiling(folder: Path) -> Mapping[str, Sample]:
     return {OURS: ours, "C compiler": process(*command, folder=folder)}
 
 
+def building(folder: Path) -> Mapping[str, Sample]:
+    """A file of 2,100 lines, which is another one each time, to a native program."""
+    source, first = folder / "long.purple", itertools.count(step=100)
+
+    def fresh() -> float:
+        source.write_text("".join(pieces(2100, next(first))), encoding="utf-8")
+        return native_build(source)()
+
+    return {OURS: fresh, "goal": lambda: 5.0}
+
+
+def rebuilding(folder: Path) -> Mapping[str, Sample]:
+    """The same lines in fifty files, of which one has changed."""
+    main, changed = in_files(folder, 2100, 50)
+    text, number = changed.read_text(encoding="utf-8"), itertools.count(1000)
+    native_build(main)()
+
+    def again() -> float:
+        changed.write_text(text.replace("(+ x 25)", f"(+ x {next(number)})"), encoding="utf-8")
+        return native_build(main)()
+
+    return {OURS: again, "goal": lambda: 1.0}
+
+
+def native_build(source: Path) -> Sample:
+    return process(sys.executable, "-m", "tenfold.purple", "build", str(source), "-o", f"{source}.out")
+
+
 def rival() -> str | None:
     """The Scheme compiler to beat: Chicken where it is installed, else Guile; without both, no Lisps are
     timed."""
@@ -361,6 +390,15 @@ BENCHMARKS = (
         for name in FUNCTIONAL
     ),
     Benchmark("purple-compile", "Purple, its examples to C", "C compiler", 1, compiling, repeats=5),
+    Benchmark("purple-build", "Purple, 2,100 lines built", "goal", 1, building, repeats=5),
+    Benchmark(
+        "purple-rebuild",
+        "Purple, 2,100 lines in 50 files, one changed, built again",
+        "goal",
+        1,
+        rebuilding,
+        repeats=5,
+    ),
     Benchmark("purple-op", "Purple, one tensor op", "C", 1.1, one_tensor_op, repeats=5),
     *(
         [

@@ -17,6 +17,7 @@ from pathlib import Path
 from tenfold.base import folders
 from tenfold.base.garbage import uncollected
 from tenfold.capi.build import build as build_libtenfold
+from tenfold.capi.compilers import version_of
 from tenfold.purple import core, unicode_tables
 from tenfold.purple.emit_c import Warn, deep
 from tenfold.purple.emit_units import compile_units
@@ -64,6 +65,15 @@ WITH_TENSORS = (
     "tensors",
 )
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-ffp-contract=off")
+# For programs of several C files, the passes of gcc's -O2 that matter to them, in two thirds of its time.
+QUICK = (
+    "-O1",
+    "-fcaller-saves",
+    "-fexpensive-optimizations",
+    "-finline-small-functions",
+    "-foptimize-sibling-calls",
+    "-freorder-blocks-and-partition",
+)
 
 
 def build(
@@ -97,10 +107,13 @@ def build_program(
     level = ("-g", "-O0") if debug else ("-O2",)
     tensors = uses_tensors(program)
     libtenfold = build_libtenfold() if tensors else None
-    flags = (*STRICT, *level, *options, *(libtenfold.compile_flags if libtenfold else ()))
+    more = (*options, *(libtenfold.compile_flags if libtenfold else ()))
+    flags = (*STRICT, *level, *more)
     objects = runtime_objects(compiler, flags, tensors)
+    quick = len(units) > 1 and not debug and "clang" not in version_of(compiler)
+    own_flags = (*STRICT, *QUICK, *more) if quick else flags
     with tempfile.TemporaryDirectory() as folder:
-        own = program_objects(units, compiler, flags, folder, program.file)
+        own = program_objects(units, compiler, own_flags, folder, program.file)
         links = libtenfold.link_flags_for(rpath) if libtenfold else []
         links += foreign_flags(program)
         command = [compiler, *flags, *own, *objects, "-o", output, *links, "-lm", "-lpthread"]

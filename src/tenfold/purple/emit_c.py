@@ -20,6 +20,7 @@ from tenfold.purple.foreign import prototypes
 from tenfold.purple.in_place import split_in_place
 from tenfold.purple.infer import infer
 from tenfold.purple.ir import BOOL, FLOAT, INT, STORED, VALUE, Function
+from tenfold.purple.known import drop_checks
 from tenfold.purple.names import PRIMITIVES, row_of
 from tenfold.purple.natives import c_name, general, gives_back, returns_truth
 from tenfold.purple.own import own
@@ -53,6 +54,7 @@ def analysed(program: core.Program, warn: Warn = lambda cycle: None) -> ir.Modul
     infer(module)
     own(module)
     certify(module)
+    drop_checks(module)
     return module
 
 

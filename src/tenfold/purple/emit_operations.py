@@ -97,6 +97,9 @@ class Operations(Writer):
                 args = ", ".join(self.atom(arg, owned=not f.weak) for arg, f in zip(op.args, op.type.fields))
                 array = f"(Value[]){{{args}}}" if op.args else "NULL"
                 self.line(f"{target}pu_record(&type_{self.names.type(op.type)}, {array});")
+            case ir.FieldRef(known=True):
+                part = f"pu_field_known({op.index}, {self.atom(op.args[0])})"
+                self.line(f"{target or '(void)'}{part if var.lender is not None else f'pu_dup({part})'};")
             case ir.FieldRef():
                 call = "pu_field" if var.lender is None else "pu_field_of"
                 call = f"{call}(&type_{self.names.type(op.type)}, {op.index}, {self.atom(op.args[0])})"
@@ -163,7 +166,7 @@ class Operations(Writer):
             self.line(f"if (PU_BAD({target}{call})) {fails}")
             return
         args = [self.atom(a, rep, owned=o) for a, rep, o in zip(op.args, form.args, op.owned())]
-        if each.var.lender is not None:
+        if each.var.lender is not None and form.fails:
             form = Form(PARTS[op.name], form.args, VALUE, "zero")
         if op.name in COMPARISONS and "(" not in form.c and args[0] == args[1]:
             args[1] = f"pu_same_{form.args[1]}({args[1]})"  # compilers warn of what is compared with itself

@@ -210,8 +210,11 @@ class MakeRecord(Op):
 
 @dataclass(slots=True, eq=False)
 class FieldRef(Op):
+    """`known`: that the operand is a record of the type was found before."""
+
     type: core.DefType
     index: int
+    known: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -478,6 +481,8 @@ def can_fail(op: Op) -> bool:
             return op.checked
         case Truth():
             return op.fails
+        case FieldRef():
+            return not op.known
         case (
             Reuse()
             | Reverse()
@@ -486,7 +491,6 @@ def can_fail(op: Op) -> bool:
             | CallWithin()
             | Defined()
             | CheckField()
-            | FieldRef()
             | SetField()
             | Foreign()
         ):

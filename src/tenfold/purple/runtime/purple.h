@@ -238,6 +238,9 @@ static inline Value pu_car_of(Value v) {
 static inline Value pu_cdr_of(Value v) {
     return PU_LIKELY(pu_is(v, PU_PAIR)) ? pu_part(PU_AS(PuPair, v)->cdr) : pu_refuse("cdr", "pair", v);
 }
+/* Parts of what is known to be a pair. */
+static inline Value pu_car_known(Value v) { return pu_part(PU_AS(PuPair, v)->car); }
+static inline Value pu_cdr_known(Value v) { return pu_part(PU_AS(PuPair, v)->cdr); }
 static inline Value pu_car(Value v) {
     if (PU_UNLIKELY(!pu_is(v, PU_PAIR))) return pu_refuse("car", "pair", v);
     return pu_dup(pu_part(PU_AS(PuPair, v)->car));

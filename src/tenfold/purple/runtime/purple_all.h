@@ -377,6 +377,7 @@ Value pu_set_field(const PuType *type, int index, Value record, Value v);
 static inline bool pu_is_record(const PuType *type, Value v) {
     return pu_is(v, PU_RECORD) && PU_AS(PuRecord, v)->type == type;
 }
+static inline Value pu_field_known(int index, Value record) { return pu_part(PU_AS(PuRecord, record)->fields[index]); }
 static inline Value pu_field_of(const PuType *type, int index, Value record) {
     return PU_LIKELY(pu_is_record(type, record)) ? PU_AS(PuRecord, record)->fields[index]
                                                  : pu_field_refused(type, index, record);

@@ -67,6 +67,17 @@ def test_large_literals_of_torch_mlirs_own_are_read():
     assert tn.load_stablehlo(lowered.bytecode())(tn.ones(1, 600))[:, 7].tolist() == [7, 1]
 
 
+def test_a_wider_result_written_in_place_is_exported_for_torch_mlir():
+    def add(a, b):
+        a += b
+        return a
+
+    exported = tn.export(add, (tn.ones(2), tn.ones(2, dtype=tn.float64)))
+    run = tn.load_stablehlo(exported.module.lowered("stablehlo").bytecode())
+    results = run(tn.ones(2), tn.ones(2, dtype=tn.float64))
+    assert [(each.dtype, each.tolist()) for each in results] == [(tn.float32, [2.0, 2.0])] * 2
+
+
 def test_what_torch_mlir_lowers_is_a_file_that_runs(model, x):
     module = tn.export(model, (x,), parameters="literals").module.lowered("stablehlo")
     run = tn.load_stablehlo(module.bytecode())

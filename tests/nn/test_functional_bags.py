@@ -66,6 +66,23 @@ def test_long_rows_are_cut_in_place() -> None:
     np.testing.assert_allclose(found.numpy(), golden.numpy(), 1e-6)
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_nothing_take_a_table_without_rows(mode: str) -> None:
+    found = []
+    for library in (tn, torch):
+        table = library.zeros(0, 3, requires_grad=True)
+        indices, offsets = library.zeros(0, dtype=library.int64), library.tensor([0, 0])
+        bags = library.nn.functional.embedding_bag(indices, table, offsets, mode=mode)
+        bags.sum().backward()
+        found.append((bags.tolist(), table.grad.tolist()))
+    assert found[0] == found[1]
+
+
+def test_rows_of_a_matrix_are_bags_whether_or_not_the_last_offset_is_included() -> None:
+    drawn = bags()
+    compare(lambda F, t: F.embedding_bag(t.i.reshape(2, 4), t.w, include_last_offset=True), drawn)
+
+
 W, INDICES = tn.ones(6, 3), tn.tensor([1, 2, 3])
 
 

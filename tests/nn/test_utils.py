@@ -168,6 +168,18 @@ def test_spectral_norm_makes_the_largest_singular_value_one():
     assert np.linalg.svd(linear.weight.detach().numpy())[1][0] == pytest.approx(1, abs=1e-4)
 
 
+def test_spectral_norm_of_complex_weights_is_pytorchs():
+    weight = [[1 + 2j, 0.5], [0.3j, 2 - 1j]]
+    found = []
+    for library in (tn, torch):
+        linear = library.nn.Linear(2, 2, dtype=library.complex128)
+        linear.weight = library.nn.Parameter(library.tensor(weight, dtype=library.complex128))
+        library.nn.utils.parametrizations.spectral_norm(linear, n_power_iterations=100)
+        found.append(np.linalg.svd(linear.weight.detach().numpy())[1])
+    np.testing.assert_allclose(found[0], found[1], 1e-6)
+    assert found[0][0] == pytest.approx(1, abs=1e-6)
+
+
 # Parametrizations of one's own
 
 
@@ -396,6 +408,19 @@ def test_sequences_are_packed_as_pytorchs(batch_first):
         packed.append([*one, back, lengths, *rnn.unpack_sequence(rnn.pack_sequence(sequences(xp), False))])
     for ours, theirs in zip(*packed, strict=True):
         assert ours.tolist() == theirs.tolist()
+
+
+def test_packed_sequences_are_converted_as_pytorchs():
+    def names(library):
+        packed = library.nn.utils.rnn.pack_sequence([library.ones(2), library.ones(1)])
+        made = [
+            getattr(packed, name)()
+            for name in ("double", "float", "half", "long", "int", "short", "char", "byte")
+        ]
+        same = packed.to(packed.data.dtype) is packed, packed.is_pinned()
+        return [str(each.data.dtype).split(".")[1] for each in made], same
+
+    assert names(tn) == names(torch)
 
 
 def test_packing_refuses_what_pytorch_refuses():

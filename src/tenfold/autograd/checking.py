@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from tenfold.autograd.flow import grad
 from tenfold.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from tenfold.autograd.grad_mode import no_grad
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, GradientError, UnsupportedError, located
 from tenfold.base.source import capture
@@ -201,14 +203,33 @@ def _numerical(
                 for sign in (1, -1):
                     moved = base.copy().reshape(-1)
                     moved[place] += sign * direction * eps
-                    argument = from_numpy(moved.reshape(base.shape)).requires_grad_()
-                    either.append(_outputs(func, (*inputs[:i], argument, *inputs[i + 1 :])))
+                    with _holding(inputs, i, moved.reshape(base.shape), base) as arguments:
+                        either.append(_outputs(func, arguments))
                 parts = [(up - down) / (2 * eps) * direction for up, down in zip(*either, strict=True)]
                 slope = parts if not slope else [x + y for x, y in zip(slope, parts, strict=True)]
             rows.append(slope)
         count = len(rows[0]) if rows else len(_outputs(func, inputs))
         columns.append([np.array([row[k] for row in rows]) for k in range(count)])
     return columns
+
+
+@contextmanager
+def _holding(
+    inputs: tuple[Any, ...], i: int, values: np.ndarray, base: np.ndarray
+) -> Iterator[tuple[Any, ...]]:
+    """The inputs while one of them holds other values. A leaf is written in place, as the function may reach
+    it in another way than as its argument: the parameter of a module is one."""
+    if not inputs[i].is_leaf:
+        argument = from_numpy(values).requires_grad_()
+        yield (*inputs[:i], argument, *inputs[i + 1 :])
+        return
+    with no_grad():
+        inputs[i].copy_(from_numpy(values))
+    try:
+        yield inputs
+    finally:
+        with no_grad():
+            inputs[i].copy_(from_numpy(base))
 
 
 def _outputs(func: Callable[..., Any], inputs: tuple[Any, ...]) -> list[np.ndarray]:

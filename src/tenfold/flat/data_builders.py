@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tenfold.base import dtypes
 from tenfold.base.errors import ShapeError
 from tenfold.flat import data_ops as m
-from tenfold.flat.build import Ints, Operand, axis, constant, iota, known
+from tenfold.flat.build import Ints, Operand, axis, constant, full, iota, known
 from tenfold.flat.indexed import Gather, GatherDimensions
 from tenfold.flat.ir import Value
 
@@ -132,6 +132,8 @@ def take(x: Value, indices: Value, dim: int) -> Value:
     """x[..., indices, ...]: the dimensions of `indices` stand where `dim` stood. Indices are not negative."""
     dim = axis(dim, x.rank)
     rank = indices.rank
+    if not x.shape[dim] and 0 in indices.shape:  # StableHLO takes no slice of one element from none
+        return full((*x.shape[:dim], *indices.shape, *x.shape[dim + 1 :]), 0, x.dtype)
     numbers = GatherDimensions(
         offset_dims=(*range(dim), *range(dim + rank, x.rank - 1 + rank)),
         collapsed_slice_dims=(dim,),

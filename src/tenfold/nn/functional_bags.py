@@ -47,8 +47,7 @@ def embedding_bag(
         offsets = aten("arange")(bags, device=input.device, dtype=input.dtype) * size
         input = input.reshape(-1)
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
-        if include_last_offset:
-            raise ArgumentError("include_last_offset is about offsets, which a matrix of indices has not")
+        include_last_offset = False  # the rows themselves say where each bag ends
     elif input.ndim != 1 or offsets is None or offsets.ndim != 1:
         raise ShapeError(
             "takes a matrix of indices, or a vector and a vector of offsets",

@@ -16,6 +16,11 @@ from tenfold.optim.optimizer import Optimizer, OptionError, construct
 from tenfold.tensor import Tensor
 from tenfold.trace.context import context
 
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible: "
+    "call `scheduler.step()` once for each epoch"
+)
+
 Rates = list[Any]  # for each group a number, or a Tensor where the group has one
 
 
@@ -63,7 +68,7 @@ class LRScheduler:
             )
         self._step_count += 1
         if epoch is not None:
-            warn("step(epoch) is deprecated: call step() once for each epoch")
+            warn(EPOCH_DEPRECATION_WARNING)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:

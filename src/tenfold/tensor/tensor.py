@@ -547,9 +547,7 @@ def _fitted(value: Value, type: TensorType, where: Any) -> Value:
             f"cannot write a {value.type.dtype.name} result into a {type.dtype.name} tensor",
             help="use the op that returns a new tensor, or convert first",
         ).located("in-place", where)
-    copy = find("_to_copy")
-    arguments = [value, type.dtype] + [None] * (len(copy.schema.arguments) - 2)
-    return graph.call_op(copy, arguments, where)[0]
+    return graph.call_op(find("_to_copy"), [value, type.dtype, None, None, None, False, None], where)[0]
 
 
 def _flowing(value: Value, before: Value, where: Any) -> Value:

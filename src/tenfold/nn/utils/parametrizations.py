@@ -9,7 +9,7 @@ from tenfold.base.errors import ArgumentError, located
 from tenfold.nn.module import Module
 from tenfold.nn.utils.orthogonal import orthogonal
 from tenfold.nn.utils.parametrize import register_parametrization
-from tenfold.nn.utils.spectral_norm import as_matrix, iterate, largest, random_unit, rows_of
+from tenfold.nn.utils.spectral_norm import as_matrix, iterate, random_unit, rows_of
 from tenfold.nn.utils.weight_norm import norm_except_dim, weighted
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
@@ -51,7 +51,7 @@ class _SpectralNorm(Module):
             self.n_power_iterations = n_power_iterations
             matrix = as_matrix(weight.detach(), self.dim)
             u, v = (random_unit(extent, weight) for extent in matrix.shape)
-            iterate(matrix.t(), v, u, 15, eps)
+            iterate(matrix, matrix.mH, v, u, 15, eps)
             self.register_buffer("_u", u)
             self.register_buffer("_v", v)
 
@@ -60,8 +60,9 @@ class _SpectralNorm(Module):
             return weight / aten("linalg_vector_norm")(weight).clamp(min=self.eps)
         matrix = as_matrix(weight, self.dim)
         if self.training:
-            iterate(matrix.t(), self._v, self._u, self.n_power_iterations, self.eps)
-        return weight / largest(matrix, self._u, self._v)
+            iterate(matrix, matrix.mH, self._v, self._u, self.n_power_iterations, self.eps)
+        # uᴴ W v, in which gradients flow to the matrix alone.
+        return weight / aten("vdot")(self._u.clone(), matrix.mv(self._v.clone()))
 
     def right_inverse(self, value: Tensor) -> Tensor:
         return value

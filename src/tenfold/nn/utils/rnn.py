@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, ShapeError, located, unknown_name
 from tenfold.tensor import Tensor, leaf
@@ -43,6 +44,8 @@ class PackedSequence(_Packed):
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """The same sequences in another dtype or on another device."""
         data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
         moved = [None if each is None else each.to(data.device) for each in self[2:]]
         return PackedSequence(data, self.batch_sizes, *moved)
 
@@ -52,14 +55,36 @@ class PackedSequence(_Packed):
     def cuda(self, device: Any = None) -> PackedSequence:
         return self.to(device or "cuda")
 
+    def pin_memory(self) -> PackedSequence:
+        order = [None if each is None else each.pin_memory() for each in self[2:]]
+        return PackedSequence(self.data.pin_memory(), self.batch_sizes, *order)
+
+    def is_pinned(self) -> bool:
+        return self.data.is_pinned()
+
     def double(self) -> PackedSequence:
-        return PackedSequence(self.data.double(), *self[1:])
+        return self.to(dtypes.float64)
 
     def float(self) -> PackedSequence:
-        return PackedSequence(self.data.float(), *self[1:])
+        return self.to(dtypes.float32)
 
     def half(self) -> PackedSequence:
-        return PackedSequence(self.data.half(), *self[1:])
+        return self.to(dtypes.float16)
+
+    def long(self) -> PackedSequence:
+        return self.to(dtypes.int64)
+
+    def int(self) -> PackedSequence:
+        return self.to(dtypes.int32)
+
+    def short(self) -> PackedSequence:
+        return self.to(dtypes.int16)
+
+    def char(self) -> PackedSequence:
+        return self.to(dtypes.int8)
+
+    def byte(self) -> PackedSequence:
+        return self.to(dtypes.uint8)
 
     @property
     def is_cuda(self) -> bool:

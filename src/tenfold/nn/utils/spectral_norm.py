@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tenfold.autograd.grad_mode import no_grad
 from tenfold.base.errors import ArgumentError, located
 from tenfold.nn import draws
@@ -23,20 +25,16 @@ def random_unit(count: int, like: Tensor) -> Tensor:
     """A random direction."""
     made = draws.normal_(filled((count,), 0, like.dtype, like.device), 0, 1)
     host = made.numpy()
-    return draws.write(made, host / max(float((host.astype(float) ** 2).sum()) ** 0.5, 1e-12))
+    return draws.write(made, host / max(float((np.abs(host).astype(float) ** 2).sum()) ** 0.5, 1e-12))
 
 
-def iterate(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float) -> None:
-    """Bring u and v nearer to the first singular vectors, in place: v first, from u."""
+def iterate(first: Tensor, second: Tensor, u: Tensor, v: Tensor, times: int, eps: float) -> None:
+    """Bring u and v nearer to the first singular vectors, in place: v first, by one matrix from u, then u
+    from v by the other, its transpose or adjoint."""
     with no_grad():
         for _ in range(times):
-            v.copy_(F.normalize(matrix.t().mv(u), dim=0, eps=eps))
-            u.copy_(F.normalize(matrix.mv(v), dim=0, eps=eps))
-
-
-def largest(matrix: Tensor, u: Tensor, v: Tensor) -> Tensor:
-    """The singular value that u and v belong to; gradients flow to the matrix alone."""
-    return aten("dot")(u.clone(), matrix.mv(v.clone()))
+            v.copy_(F.normalize(first.mv(u), dim=0, eps=eps))
+            u.copy_(F.normalize(second.mv(v), dim=0, eps=eps))
 
 
 class SpectralNorm:
@@ -53,8 +51,8 @@ class SpectralNorm:
         u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
         matrix = as_matrix(weight, self.dim)
         if do_power_iteration:
-            iterate(matrix, u, v, self.n_power_iterations, self.eps)
-        return weight / largest(matrix, u, v)
+            iterate(matrix.t(), matrix, u, v, self.n_power_iterations, self.eps)
+        return weight / aten("dot")(u.clone(), matrix.mv(v.clone()))
 
     def __call__(self, module: Any, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module, module.training))
@@ -80,7 +78,7 @@ def spectral_norm(
     with no_grad():
         matrix = as_matrix(weight, norm.dim)
         u, v = (random_unit(extent, weight) for extent in matrix.shape)
-        iterate(matrix, u, v, 15, eps)
+        iterate(matrix.t(), matrix, u, v, 15, eps)
     module.register_parameter(f"{name}_orig", weight)
     setattr(module, name, weight.data)
     module.register_buffer(f"{name}_u", u)

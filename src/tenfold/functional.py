@@ -16,6 +16,7 @@ from tenfold.base.dtypes import DType, as_dtype
 from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, located
 from tenfold.base.size import Size
 from tenfold.flat import build
+from tenfold.ops.numbers import of_number
 from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor
 from tenfold.tensor.conversions import METHODS, convert
@@ -183,7 +184,7 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
 def _operand(each: Any) -> tuple[DType, dtypes.Category]:
     if isinstance(each, Tensor):
         return each.dtype, "tensor" if each.ndim else "scalar"
-    return dtypes.of_python(each), "number"
+    return of_number(each), "number"
 
 
 @located

@@ -42,3 +42,58 @@ def test_numbers_that_a_dtype_does_not_hold_are_refused_where_pytorch_refuses_th
     assert [each if each is None else each.tolist() for each in found] == [
         each if each is None else each.tolist() for each in expected
     ]
+
+
+def outcome(call):
+    """What a call gives, or None where it is refused."""
+    try:
+        result = call()
+    except (TenfoldError, RuntimeError, ValueError, OverflowError):
+        return None
+    return str(result.dtype).partition(".")[2], result.tolist()
+
+
+def assigned(x, number):
+    x = x.clone()
+    x[0] = number
+    return x
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda L, x, n: x + n,
+        lambda L, x, n: n - x,
+        lambda L, x, n: x * n,
+        lambda L, x, n: x & n,
+        lambda L, x, n: x == n,
+        lambda L, x, n: x**n,
+        lambda L, x, n: L.add(x, x, alpha=n),
+        lambda L, x, n: L.full_like(x, n),
+        lambda L, x, n: L.masked_fill(x, x > 1, n),
+        lambda L, x, n: L.arange(n, n + 2),
+        lambda L, x, n: x.roll(n),
+        lambda L, x, n: assigned(x, n),
+        lambda L, x, n: x.narrow(0, 0, n),
+        lambda L, x, n: x[: n * 4],
+    ],
+)
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool"])
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1, 2**64, 10**30, -(2**63) - 1])
+def test_integers_of_more_bits_than_an_argument_has_are_refused_where_pytorch_refuses_them(
+    call, dtype, number
+):
+    ours, theirs = (
+        outcome(lambda L=L: call(L, L.tensor([1, 2, 3]).to(getattr(L, dtype)), number)) for L in (tn, torch)
+    )
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
+@pytest.mark.parametrize("number", [-1, 127, 200, 300, 2**40])
+def test_factors_and_exponents_fit_the_integers_that_they_are_for(dtype, number):
+    def outcomes(L):
+        x = L.tensor([1, 2, 3]).to(getattr(L, dtype))
+        return [outcome(lambda: L.add(x, x, alpha=number)), outcome(lambda: x**number)]
+
+    assert outcomes(tn) == outcomes(torch)

@@ -12,6 +12,20 @@ from tenfold.base.dtypes import DType
 from tenfold.base.errors import NumberOutOfRange
 
 
+def require_width(kind: str, number: Any) -> None:
+    """Refuse integers that no argument of a schema holds: an int has 64 bits, a Scalar may be unsigned."""
+    if type(number) is tuple:
+        for each in number:
+            require_width(kind, each)
+    elif type(number) is int and not -(1 << 63) <= number < 1 << (63 if kind == "int" else 64):
+        raise _misfit(number, dtypes.int64 if kind == "int" or number < 0 else dtypes.uint64)
+
+
+def of_number(number: Any) -> DType:
+    """The dtype that a Python number promotes as."""
+    return dtypes.uint64 if type(number) is int and number >= 1 << 63 else dtypes.of_python(number)
+
+
 def number_in(number: Any, dtype: DType, single: bool = False) -> Any:
     """A number as one that fits dtype: for integers it loses its fraction; out of range it is an error.
 

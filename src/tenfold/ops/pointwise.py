@@ -85,7 +85,7 @@ def _combined(combine, x, y, alpha):
     """x and alpha * y, with alpha rounded to their dtype, as PyTorch's kernels take it."""
     dtype = next(each.dtype for each in (x, y) if not is_number(each))
     check_number("alpha", alpha, dtype)
-    if dtype.is_floating_point:
+    if dtype.is_floating_point or dtype.kind == "int":
         alpha = number_in(alpha, dtype)
     operands = [flat.constant(each, dtype) if is_number(each) else each for each in (x, y)]
     if dtype.is_floating_point and dtype.itemsize < dtypes.float32.itemsize:
@@ -273,6 +273,8 @@ def _power_of_number(x, exponent):
             f"an integer tensor cannot be raised to the negative power {exponent}",
             help="convert it to float first",
         )
+    if x.dtype.kind == "int":
+        exponent = number_in(exponent, x.dtype)
     if exponent == 0:
         return flat.full_like(x, 1)
     if exponent == 1:

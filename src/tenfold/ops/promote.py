@@ -14,6 +14,7 @@ from typing import Any
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.dtypes import DType
+from tenfold.ops.numbers import of_number
 
 Promotion = Callable[[Sequence[str], list[Any]], list[Any]]
 
@@ -34,7 +35,7 @@ def result_dtype(operands: Sequence[Any]) -> DType:
                 (v.dtype, "tensor" if v.rank else "scalar") for v in operand if isinstance(v, flat.Value)
             ]
         elif isinstance(operand, (bool, int, float, complex)):
-            entries.append((dtypes.of_python(operand), "number"))
+            entries.append((of_number(operand), "number"))
     return _result_dtype(tuple(entries), dtypes.get_default_dtype())
 
 

@@ -77,7 +77,7 @@ def arange_step(start, end, step, dtype):
     if not all(map(math.isfinite, numbers)):
         raise ArgumentError(f"arange: no range leads from {start} to {end} by {step}")
     if dtype is dtypes.int64:
-        start, end, step = map(int, numbers)
+        start, end, step = (number_in(number, dtype) for number in numbers)
     if step == 0:
         raise ArgumentError("arange: the step is 0", help="give a step that leads from start to end")
     if (end - start) * step < 0:

@@ -18,6 +18,7 @@ from tenfold.base import dtypes
 from tenfold.base.bounded import Generations
 from tenfold.base.errors import TenfoldError
 from tenfold.ops.callee import OpCall, weight
+from tenfold.ops.numbers import require_width
 from tenfold.ops.promote import Promotion
 from tenfold.ops.schema import Schema, parse
 
@@ -229,6 +230,8 @@ class Row(Facts):
     def _infer(
         self, types: tuple[flat.TensorType, ...], arguments: tuple, late: Sequence[flat.TensorType] = ()
     ) -> OpCall:
+        for declared, argument in zip(self.schema.arguments, arguments, strict=False):
+            require_width(declared.type.kind, argument)
         params = [flat.Value(each) for each in types]
         numbers = [flat.LateNumber(each) for each in late]
         remaining, remaining_numbers = iter(tuple(params)), iter(numbers)

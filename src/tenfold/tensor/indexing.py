@@ -15,11 +15,19 @@ import numpy as np
 
 from tenfold.base import dtypes
 from tenfold.base.bounded import BOUND
-from tenfold.base.errors import ArgumentError, BadIndex, DTypeError, IndexOutOfRange, TenfoldError
+from tenfold.base.errors import (
+    ArgumentError,
+    BadIndex,
+    DTypeError,
+    IndexOutOfRange,
+    NumberOutOfRange,
+    TenfoldError,
+    ValueNeeded,
+)
 from tenfold.base.source import capture
 from tenfold.base.warning import warn
 from tenfold.flat.data_ops import array
-from tenfold.ops.numbers import number_in
+from tenfold.ops.numbers import number_in, require_width
 from tenfold.ops.table import OpCall, Row, find
 from tenfold.tensor import Tensor, leaf, views
 from tenfold.tensor.dispatch import function, invoke
@@ -239,11 +247,20 @@ def _slice(x: Tensor, dim: int, item: slice, where: Any) -> Tensor:
         if stop is not None and type(stop) is not int:
             stop = operator.index(stop)
         step = 1 if step is None else operator.index(step)
+    except ValueNeeded:
+        raise
     except TypeError:
         raise ArgumentError(f"the slice {item} is not made of integers") from None
     if step < 1:
         raise ArgumentError(f"the step of a slice must be positive, not {step}", help="use flip to reverse")
-    return _view(SLICE, x, (dim, start, stop, step), where)
+    try:
+        return _view(SLICE, x, (dim, start, stop, step), where)
+    except NumberOutOfRange:  # beyond any dimension, where a slice ends as one that leads past its end
+        return _view(SLICE, x, (dim, _within(start), _within(stop), _within(step)), where)
+
+
+def _within(number: int | None) -> int | None:
+    return None if number is None else max(-(1 << 63), min(number, (1 << 63) - 1))
 
 
 def _indices(tensors: dict[int, Tensor], where: Any) -> tuple[Tensor | None, ...]:
@@ -260,10 +277,11 @@ def _indices(tensors: dict[int, Tensor], where: Any) -> tuple[Tensor | None, ...
 
 def _value(value: Any, view: Tensor) -> Any:
     """What is assigned, as a tensor or a Python number."""
-    if isinstance(value, (Tensor, bool, int, float, complex)):
-        return value
     if isinstance(value, np.generic):
-        return value.item()
+        value = value.item()
+    if isinstance(value, (Tensor, bool, int, float, complex)):
+        require_width("int", value)
+        return value
     if isinstance(value, (list, tuple, np.ndarray)):
         if isinstance(value, np.ndarray) and value.dtype.kind == "c" and not view.dtype.is_complex:
             raise DTypeError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import math
 import random
 from typing import Any
 
@@ -558,3 +559,28 @@ def test_an_out_that_is_a_view_of_another_shape_is_resized_in_its_memory():
         t.sort(t.tensor([3.0, 1.0, 2.0, 0.0, 5.0]), out=(values, indices))
         results.append([base.tolist(), values.tolist(), indices.tolist(), values.stride()])
     assert results[0] == results[1]
+
+
+def test_an_operand_that_shares_memory_is_read_before_the_write():
+    x = tn.arange(9.0).reshape(3, 3)
+    assert x.clone().copy_(x[0]).tolist() == [[0, 1, 2]] * 3
+    y = x.clone()
+    assert y.copy_(y[0]).tolist() == [[0, 1, 2]] * 3
+    y = x.clone()
+    y[1:] += y[:-1]
+    assert y.tolist() == [[0, 1, 2], [3, 5, 7], [9, 11, 13]]
+
+
+@pytest.mark.parametrize("source", [(), (1,), (3,), (1, 3), (3, 1), (2, 3), (1, 1, 3), (0,), (3, 3, 1), (9,)])
+@pytest.mark.parametrize("target", [(), (3,), (1, 3), (3, 3), (2, 3), (0, 3), (1,)])
+def test_what_is_copied_has_a_shape_that_pytorch_takes(target, source):
+    def held(L, write):
+        x = L.zeros(target)
+        try:
+            write(x, L.arange(10, 10 + math.prod(source)).reshape(source))
+        except (RuntimeError, TenfoldError):
+            return "refused"
+        return x.tolist()
+
+    for write in (lambda x, values: x.copy_(values), lambda x, values: x.__setitem__(..., values)):
+        assert held(tn, write) == held(torch, write)

@@ -1,7 +1,9 @@
 """Compiled functions: signatures, containers, what is read and written outside, and refusals."""
 
 import threading
-from collections import OrderedDict, namedtuple
+from collections import Counter, OrderedDict, deque, namedtuple
+from dataclasses import dataclass
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -185,9 +187,78 @@ def test_every_way_to_ask_is_refused_in_a_full_graph(ask):
         tn.compile(lambda x: x + ask(x.sum()), fullgraph=True)(tn.ones(3))
 
 
+@dataclass
+class Batch:
+    data: object
+    factor: object = 1
+
+    def scaled(self):
+        return self.data * self.factor * FACTOR
+
+
+@dataclass(slots=True)
+class SlottedBatch(Batch):
+    pass
+
+
+FACTOR = 2
+
+
+@pytest.mark.parametrize(
+    "function, make",
+    [
+        (lambda x, taken: x[taken], lambda n: slice(n, n + 2)),
+        (lambda x, taken: x[taken[0]], lambda n: [slice(None, n)]),
+        (lambda x, batch: batch.scaled() + x, lambda n: Batch(tn.full((6,), n), n)),
+        (lambda x, batch: batch.scaled() + x, lambda n: SlottedBatch(tn.full((6,), n), n)),
+        (lambda x, batch: Batch(x, batch.data["k"].data), lambda n: Batch({"k": Batch(tn.full((6,), n))})),
+        (lambda x, numbers: x * len(numbers) + sum(numbers), lambda n: {n, 2.5}),
+        (lambda x, words: x + len(words), lambda n: {"word": set("abcd"[:n])}),
+        (lambda x, tensors: x + sum(tensors), lambda n: {tn.full((6,), n)}),
+        (lambda x, queue: deque([queue[0] * x], queue.maxlen), lambda n: deque([tn.ones(6), 1], n)),
+        (lambda x, space: x * space.k, lambda n: SimpleNamespace(k=tn.full((6,), n))),
+        (lambda x, counts: x * counts["k"], lambda n: Counter(k=n)),
+        (lambda x, mapping: x * mapping["k"], lambda n: MappingProxyType({"k": n})),
+    ],
+)
+def test_containers_of_every_kind_are_arguments_and_results(function, make):
+    compiled = tn.compile(function, fullgraph=True)
+    x = tn.arange(6.0).eval()
+    for n in (2, 3, 2, 4):
+        assert repr(compiled(x, make(n))) == repr(function(x, make(n)))
+
+
+def test_a_dataclass_of_other_tensors_needs_no_other_program():
+    calls = []
+
+    @tn.compile
+    def f(batch):
+        calls.append(batch)
+        return batch.data * batch.factor
+
+    for kind in (Batch, SlottedBatch):
+        for n in range(4):
+            assert f(kind(tn.full((2,), n), 3)).tolist() == [3 * n] * 2
+    assert len(calls) == 2
+
+
+def test_what_methods_of_a_dataclass_reach_is_compared(monkeypatch):
+    f = tn.compile(lambda batch: batch.scaled())
+    assert f(Batch(tn.ones(1))).item() == 2
+    monkeypatch.setitem(globals(), "FACTOR", 5)
+    assert f(Batch(tn.ones(1))).item() == 5
+
+
+def test_an_argument_that_contains_itself_is_refused():
+    batch = Batch(tn.ones(1))
+    batch.factor = [batch]
+    with pytest.raises(ArgumentError, match="contains itself"):
+        tn.compile(lambda x: x.data)(batch)
+
+
 def test_unhashable_static_arguments_are_refused():
     with pytest.raises(ArgumentError, match="hashable"):
-        tn.compile(lambda x, options: x)(tn.ones(2), {1, 2})
+        tn.compile(lambda x, options: x)(tn.ones(2), bytearray(2))
 
 
 def test_a_function_that_does_nothing_to_tensors_is_refused():

@@ -1,6 +1,8 @@
 """Containers taken apart and put together again, and what makes two of them the same."""
 
-from collections import OrderedDict, defaultdict, namedtuple
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from dataclasses import dataclass
+from types import MappingProxyType, SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -10,6 +12,26 @@ import tenfold as tn
 from tenfold.trace import tree
 
 Pair = namedtuple("Pair", "first second")
+
+
+@dataclass
+class Option:
+    value: object
+    more: object = None
+
+    def __post_init__(self):
+        self.added = (self.value, 2)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    value: object
+    number: int
+
+
+@dataclass(slots=True)
+class Slotted:
+    value: object
 
 
 def taken_apart(value):
@@ -25,6 +47,16 @@ def taken_apart(value):
         OrderedDict(z="a", y=["b"]),
         defaultdict(list, {"k": "a"}),
         {"k": np.float32(1.5), "l": 1 + 2j, "m": np.int64(3)},
+        Counter(k=2, l=3),
+        MappingProxyType({"k": ["a"]}),
+        slice(1, "a", None),
+        {"a", 1, 2.5},
+        frozenset({"a", 1}),
+        deque(["a", 1], 5),
+        Option("a", [1, "b"]),
+        Fixed("a", 3),
+        Slotted("a"),
+        SimpleNamespace(k="a", l=2),
     ],
     ids=repr,
 )
@@ -33,6 +65,22 @@ def test_what_is_taken_apart_is_put_together_again(value):
     made = tree.unflatten(structure, iter(leaves))
     assert made == value and type(made) is type(value)
     assert hash(structure) == hash(taken_apart(value)[0])
+
+
+def test_what_else_a_container_is_belongs_to_its_structure():
+    assert taken_apart(deque([1], 2))[0] != taken_apart(deque([1], 3))[0]
+    assert taken_apart({1})[0] != taken_apart({True})[0] != taken_apart(frozenset({True}))[0]
+    assert tree.unflatten(taken_apart(deque([1], 2))[0], iter(())).maxlen == 2
+    assert tree.unflatten(taken_apart(Option("a"))[0], iter("aa")).added == ("a", 2)
+
+
+def test_an_object_that_is_only_itself_is_not_taken_apart():
+    @dataclass(eq=False)
+    class Layer:
+        value: object
+
+    layer = Layer("a")
+    assert taken_apart(layer) == ((Layer, layer), [])
 
 
 def test_a_dict_keeps_what_makes_its_missing_entries():

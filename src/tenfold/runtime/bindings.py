@@ -13,8 +13,9 @@ from collections.abc import Collection, Iterable, Sequence
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+from tenfold.base.package import is_ours
 from tenfold.runtime.containers import ALL, LENGTHS, MISSING, Entries, Has, Queue, bound_to
-from tenfold.runtime.guards import Contents, Guard, contents_of, is_ours
+from tenfold.runtime.guards import Contents, Guard, contents_of
 from tenfold.trace import tree
 
 FAR = 10_000  # containers that are watched, and entries of one
@@ -224,7 +225,8 @@ class Bindings:
     def _tensors(self, bound: Any, apart: Collection[int] = ()) -> list[Any]:
         """The tensors that are bound, but for those in some containers."""
         leaves: list[Any] = []
-        tree.flatten(bound, lambda leaf: self._is_tensor(leaf) or id(leaf) in apart, leaves)
+        stays = lambda leaf: self._is_tensor(leaf) or id(leaf) in apart or _is_watched_inside(leaf)
+        tree.flatten(bound, stays, leaves)
         return [leaf for leaf in leaves if self._is_tensor(leaf)]
 
 
@@ -250,6 +252,11 @@ def _before(container: Any, names: Iterable[Any] | None) -> Any:
 
 def _entries(container: Any) -> Iterable[tuple[Any, Any]]:
     return enumerate(container) if isinstance(container, (list, tuple)) else container.items()
+
+
+def _is_watched_inside(bound: Any) -> bool:
+    """Whether what is in it is watched by names of its own, or compared as a whole."""
+    return isinstance(bound, (deque, set, frozenset)) or tree.is_object(bound)
 
 
 def _inside(bound: Any) -> Any:

@@ -207,7 +207,10 @@ class Programs:
     def general(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         tensor = self._tensor
         tensors: list[Any] = []
-        structure = tree.flatten((args, kwargs), lambda leaf: isinstance(leaf, tensor), tensors)
+        try:
+            structure = tree.flatten((args, kwargs), lambda leaf: isinstance(leaf, tensor), tensors)
+        except RecursionError:
+            raise ArgumentError("an argument contains itself").located("compile", capture()) from None
         if context.modes or any(_overrides(argument.__class__, tensor) for argument in tensors):
             return self.function(*args, **kwargs)  # what its ops do is for others to say, at each call
         current = [argument.current() for argument in tensors]
@@ -221,7 +224,7 @@ class Programs:
         except TypeError:
             raise ArgumentError(
                 "arguments other than tensors must be hashable, since each value is compiled apart",
-                help="pass tensors for data, and numbers, strings or tuples for options",
+                help="pass tensors for data; numbers, strings, or containers of them for options",
             ).located("compile", capture()) from None
         variants = [] if variants is None else variants
         for i, recorded in enumerate(variants):

@@ -13,9 +13,10 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from tenfold.base.hooks import CHANGES
+from tenfold.base.package import is_ours
 from tenfold.runtime.bindings import Bindings, Change, Place, keys_of
 from tenfold.runtime.containers import Has
-from tenfold.runtime.guards import Guard, contents_of, hold, is_ours, is_setting
+from tenfold.runtime.guards import Guard, contents_of, hold, is_setting
 from tenfold.runtime.reach import Reach
 from tenfold.trace import tree
 from tenfold.trace.record import Recording
@@ -81,11 +82,12 @@ class Dependencies:
         among the arguments; notice what it binds there."""
         tensor = self._tensor
         objects: list[Any] = []
-        tree.flatten(self._arguments, lambda leaf: _guards_itself(leaf) or _stays_itself(leaf), objects)
+        stays = lambda leaf: _guards_itself(leaf) or _stays_itself(leaf)
+        structure = tree.flatten(self._arguments, stays, objects)
         for instance in objects:
             if _guards_itself(instance):
                 instance._guard()
-        reach = Reach(self._function, objects, tensor)
+        reach = Reach(self._function, [*objects, *tree.kinds(structure)], tensor)
         for instance in reach.objects:
             if not _guards_itself(instance):
                 self.watch(vars(instance), of_object=True)

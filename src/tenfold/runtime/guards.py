@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.base.package import is_ours
 from tenfold.ops.table import exact
 from tenfold.trace import tree
 
 Guard = tuple[Any, Any, Any]  # a container, a key, and what was there
-PACKAGE = __name__.partition(".")[0]
 # What may be another object of the same value; of anything else it must be the same object. What is in
 # containers may change, and is compared each time.
 SCALARS = frozenset([bool, int, float, complex, str])
@@ -40,11 +40,6 @@ def container_base(kind: Any) -> Any:
 def _base_of(value: Any) -> Any:
     kind: Any = type(value)
     return container_base(kind)
-
-
-def is_ours(kind: type) -> bool:
-    """Whether it is one of this package's classes, or derived from one: those say what they depend on."""
-    return any(base.__module__.partition(".")[0] == PACKAGE for base in kind.__mro__)
 
 
 class Contents:

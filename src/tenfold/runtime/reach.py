@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType, NoneType
 from typing import Any, NamedTuple
 
+from tenfold.base.package import NAME, is_ours
 from tenfold.runtime.bindings import FAR
 from tenfold.runtime.containers import Absent, Attributes, Cells, Count, Has, Slots
-from tenfold.runtime.guards import PACKAGE, is_ours
 
 _DESCRIPTORS = (staticmethod, classmethod, property, functools.cached_property)
 _CONTAINERS = (tuple, list, dict, deque, set, frozenset)
@@ -235,7 +235,7 @@ class Reach:
     def _see_named(self) -> None:
         """What is reached of classes, objects and modules by the names in all code that is reached."""
         for kind in self._kinds:
-            ours = [base for base in kind.__mro__ if _package(base.__module__) == PACKAGE]
+            ours = [base for base in kind.__mro__ if _package(base.__module__) == NAME]
             for name, value in vars(kind).items():
                 # Python calls some methods by itself, and this package those that it has, too.
                 called = name.startswith("__") or any(hasattr(base, name) for base in ours)
@@ -289,7 +289,7 @@ def _is_own(package: str) -> bool:
     module = sys.modules.get(package)
     files = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
     installed = any(folder in str(file).split(os.sep) for file in files for folder in _INSTALLED)
-    return not installed and package != PACKAGE and package not in sys.stdlib_module_names
+    return not installed and package != NAME and package not in sys.stdlib_module_names
 
 
 class Names(NamedTuple):

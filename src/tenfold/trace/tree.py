@@ -1,15 +1,20 @@
-"""Nested containers taken apart and put together again: lists, tuples, named tuples, dicts."""
+"""Nested containers taken apart and put together again: lists, tuples, named tuples, dicts, sets, deques,
+slices, and objects that are known by their attributes, as dataclasses and namespaces."""
 
 from __future__ import annotations
 
 import reprlib
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tenfold.base.package import is_ours
 from tenfold.ops.table import exact
+
+PLAIN = frozenset([int, float, bool, str, type(None)])  # which hold nothing, and are the most
 
 
 class Leaf:
@@ -53,23 +58,87 @@ class Defaulting(NamedTuple):
         return self.kind(self.factory)
 
 
+class Bounded(NamedTuple):
+    """A kind of deque, and how much it holds at most."""
+
+    kind: type
+    maxlen: int | None
+
+    def __call__(self, elements: list[Any]) -> Any:
+        return self.kind(elements, self.maxlen)
+
+
+class Attributes(NamedTuple):
+    """A kind of object that is known by its attributes."""
+
+    kind: Any
+
+    def made(self, names: tuple[str, ...], values: list[Any]) -> Any:
+        if self.kind is SimpleNamespace:
+            return SimpleNamespace(**dict(zip(names, values, strict=True)))
+        instance = object.__new__(self.kind)
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(instance, name, value)  # it may be frozen
+        return instance
+
+
 def flatten(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Any:
     """Append the leaves in order, and return a hashable structure that holds everything else."""
     if is_leaf(tree):
         leaves.append(tree)
         return LEAF
     kind = type(tree)  # of a proxy its own: what it stands for may be gone
-    if issubclass(kind, dict):
+    if issubclass(kind, (dict, MappingProxyType)):
         parts = tuple([flatten(branch, is_leaf, leaves) for branch in tree.values()])
         made_by = Defaulting(kind, tree.default_factory) if issubclass(kind, defaultdict) else kind
         return made_by, tuple([key if type(key) is str else _key(key) for key in tree]), parts
     if issubclass(kind, (tuple, list)):
         return kind, None, tuple([flatten(branch, is_leaf, leaves) for branch in tree])
+    if kind not in PLAIN:
+        if kind is slice:
+            bounds = (tree.start, tree.stop, tree.step)
+            return kind, None, tuple([flatten(bound, is_leaf, leaves) for bound in bounds])
+        if issubclass(kind, (set, frozenset, deque)):
+            made_by = Bounded(kind, tree.maxlen) if issubclass(kind, deque) else kind
+            return made_by, None, tuple([flatten(each, is_leaf, leaves) for each in tree])
+        if _has_attributes(kind):
+            attributes = _attributes(tree)
+            parts = tuple([flatten(value, is_leaf, leaves) for value in attributes.values()])
+            return Attributes(kind), tuple(attributes), parts
     # 1, 1.0 and True are equal, and so are 0.0 and -0.0: the type tells them apart.
     if kind is float:
         value = exact(tree)
         return type(value), value
     return kind, ByBits(tree) if issubclass(kind, (float, complex, np.generic)) else tree
+
+
+def is_object(value: Any) -> bool:
+    """Whether it is taken apart by its attributes."""
+    return type(value) not in PLAIN and _has_attributes(type(value))
+
+
+def kinds(structure: Any) -> dict[type, None]:
+    """The classes of all containers in a structure that `flatten` gave."""
+    found: dict[type, None] = {}
+    if structure is not LEAF and len(structure) == 3:
+        found[getattr(structure[0], "kind", structure[0])] = None
+        for part in structure[2]:
+            found |= kinds(part)
+    return found
+
+
+def _has_attributes(kind: Any) -> bool:
+    """Whether two objects of a class are compared by their attributes, and it can be made of these alone."""
+    if kind is SimpleNamespace:
+        return True
+    compared = hasattr(kind, "__dataclass_fields__") and kind.__hash__ is not object.__hash__
+    return compared and kind.__new__ is object.__new__ and not is_ours(kind)
+
+
+def _attributes(instance: Any) -> dict[str, Any]:
+    fields = getattr(type(instance), "__dataclass_fields__", ())
+    found = {name: getattr(instance, name) for name in fields if hasattr(instance, name)}
+    return found | getattr(instance, "__dict__", {})
 
 
 def _key(key: Any) -> Any:
@@ -93,6 +162,7 @@ def _shown(structure: Any) -> str:
     if structure is LEAF:
         return "a tensor"
     kind, *rest = structure
+    kind = getattr(kind, "kind", kind)
     if len(rest) == 1:
         return reprlib.repr(rest[0])
     return f"a {getattr(kind, '__name__', 'dict')} of {len(rest[1])}"
@@ -107,9 +177,12 @@ def unflatten(structure: Any, leaves: Any) -> Any:
         return value.number if type(value) is ByBits else value
     kind, keys, parts = structure
     built = [unflatten(part, leaves) for part in parts]
+    if type(kind) is Attributes:
+        return kind.made(keys, built)
     if keys is not None:
-        mapping = kind()
-        names = [key if type(key) is str else unflatten(key, iter(())) for key in keys]
-        mapping.update(zip(names, built, strict=True))
-        return mapping
-    return kind(*built) if hasattr(kind, "_fields") else kind(built)
+        mapping = {} if kind is MappingProxyType else kind()
+        for key, value in zip(keys, built, strict=True):  # a Counter's `update` counts
+            mapping[key if type(key) is str else unflatten(key, iter(()))] = value
+        return kind(mapping) if kind is MappingProxyType else mapping
+    spread = kind is slice or (isinstance(kind, type) and hasattr(kind, "_fields"))
+    return kind(*built) if spread else kind(built)

@@ -110,8 +110,8 @@ def test_a_reader_whose_parent_was_killed_ends_by_itself():
     forever = program.format("exec('while True: pass')")
     with subprocess.Popen([sys.executable, "-c", forever], stdin=-1, stdout=-1) as child:
         assert child.stdout.readline() == b"ready\n"
-        trial._write(child.stdin, {"do": "read", "seconds": 0}, b"")
-        assert trial._receive(child.stdout)[0]["died"] == "SIGALRM"
+        trial.write(child.stdin, {"do": "read", "seconds": 0}, b"")
+        assert trial.receive(child.stdout)[0]["died"] == "SIGALRM"
         child.stdin.close()
         assert child.wait(60) == 0
 

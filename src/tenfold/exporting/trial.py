@@ -35,6 +35,7 @@ from tenfold.engines import iree, xla
 from tenfold.flat.ir import TensorType
 from tenfold.mlir import portable, stablehlo
 from tenfold.runtime import cache
+from tenfold.serialize.trust import trusted
 
 SECONDS = 60.0  # of the clock that reading a file may take, and one more for each megabyte
 PROCESSOR_SECONDS = 3.0  # of computing, likewise
@@ -109,12 +110,17 @@ def refined(module: stablehlo.Module, types: Sequence[TensorType]) -> stablehlo.
     return portable.read(fixed)
 
 
-def require_loadable(data: bytes, target: str) -> None:
-    """Raise an error for a `.vmfb` that is damaged, or crashes the process which loads it."""
+def loadable(data: bytes, target: str) -> bool:
+    """Whether this process may load a `.vmfb`: others run in a process of their own. An error for one that is
+    damaged, or crashes the process which loads it."""
     iree.require_undamaged(data)
-    if _remembered(data) is None:
+    known = _remembered(data)
+    if known is None and trusted():
+        return True
+    if known is None:
         _ask({"do": "load", "target": target}, data, SECONDS + len(data) / 1e6)
         remember(data, TRIED, on_disk=True)
+    return known == OURS or trusted()
 
 
 def _ask(request: dict[str, Any], data: bytes, seconds: float) -> bytes:
@@ -123,7 +129,7 @@ def _ask(request: dict[str, Any], data: bytes, seconds: float) -> bytes:
     with _lock:
         for _ in range(2):
             try:
-                reply, payload = _exchange(_started(), request, data, seconds)
+                reply, payload = exchange(_started(), request, data, seconds)
             except EOFError:
                 reply = {"died": _stop()}
                 continue
@@ -133,6 +139,12 @@ def _ask(request: dict[str, Any], data: bytes, seconds: float) -> bytes:
             if reply is None:
                 _stop()
             break
+    require_read(reply, seconds)
+    return payload
+
+
+def require_read(reply: dict[str, Any] | None, seconds: float) -> None:
+    """Raise the error that the process replied which read a file, or that tells how the process ended."""
     if reply is None:
         raise FormatError(f"reading the file takes over {seconds:.0f} seconds: it is refused")
     if reply.get("died") == signal.SIGXCPU.name:
@@ -142,14 +154,17 @@ def _ask(request: dict[str, Any], data: bytes, seconds: float) -> bytes:
             f"the file is damaged or hostile: the process that read it first died of it ({reply['died']})",
             help="copy it again from where it was made, or make it again with this version",
         )
+    require_no_error(reply)
+
+
+def require_no_error(reply: dict[str, Any]) -> None:
     if "error" in reply:
         kind = getattr(errors, str(reply["error"]), FormatError)
         assert issubclass(kind, TenfoldError)
         raise kind(reply["message"], help=reply["help"])
-    return payload
 
 
-def _exchange(
+def exchange(
     child: subprocess.Popen[bytes], request: dict[str, Any], data: bytes, seconds: float
 ) -> tuple[dict[str, Any] | None, bytes]:
     """The reply, which is None if it does not come in time."""
@@ -160,8 +175,8 @@ def _exchange(
     end = time.monotonic() + seconds
     try:
         with contextlib.suppress(BrokenPipeError):
-            _write(child.stdin, {**request, "seconds": seconds}, data)
-        return _receive(child.stdout)
+            write(child.stdin, {**request, "seconds": seconds}, data)
+        return receive(child.stdout)
     except EOFError:
         if time.monotonic() >= end:
             return None, b""
@@ -175,29 +190,39 @@ def _started() -> subprocess.Popen[bytes]:
     if _child is not None and _child.poll() is not None:
         _stop()
     if _child is None:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        try:
-            _child = subprocess.Popen(
-                [sys.executable, "-P", "-c", COMMAND],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=environment,
-                start_new_session=True,  # Ctrl-C is this process's to hear
-            )
-        except OSError as error:
-            raise EngineError(
-                f"the process in which a file that others wrote is read does not start: {error.strerror}",
-                help="run Tenfold where sys.executable is a Python interpreter",
-            ) from None
-        assert _child.stdout is not None
-        if _child.stdout.readline() != b"ready\n":
-            status = _stop()
-            raise EngineError(
-                f"the process in which a file that others wrote is read does not start ({status})",
-                help=f"try: {sys.executable} -c 'import tenfold'",
-            )
+        _child = spawned(COMMAND)
     return _child
+
+
+def spawned(command: str) -> subprocess.Popen[bytes]:
+    """A process that runs a command of Python's, once it has said that it is ready."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    try:
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-c", command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is this process's to hear
+        )
+    except OSError as error:
+        raise EngineError(
+            f"the process in which a file that others wrote is read does not start: {error.strerror}",
+            help="run Tenfold where sys.executable is a Python interpreter",
+        ) from None
+    assert child.stdout is not None
+    try:
+        ready = child.stdout.readline() == b"ready\n"
+    except BaseException:
+        end(child)
+        raise
+    if not ready:
+        raise EngineError(
+            f"the process in which a file that others wrote is read does not start ({end(child)})",
+            help=f"try: {sys.executable} -c 'import tenfold'",
+        )
+    return child
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
@@ -210,8 +235,11 @@ def _stop() -> str:
     """End the child; how it ended, if it had already."""
     global _child
     child, _child = _child, None
-    if child is None:
-        return "not started"
+    return "not started" if child is None else end(child)
+
+
+def end(child: subprocess.Popen[bytes]) -> str:
+    """End a process; how it ended, if it had already."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(0.2)  # its pipe closes a moment before it has ended
     code = child.poll()
@@ -239,13 +267,13 @@ atexit.register(_stop)
 os.register_at_fork(after_in_child=_leave)
 
 
-def _write(stream: IO[bytes], header: dict[str, Any], data: bytes) -> None:
+def write(stream: IO[bytes], header: dict[str, Any], data: bytes) -> None:
     stream.write(json.dumps({**header, "bytes": len(data)}).encode() + b"\n")
     stream.write(data)
     stream.flush()
 
 
-def _receive(stream: IO[bytes]) -> tuple[dict[str, Any], bytes]:
+def receive(stream: IO[bytes]) -> tuple[dict[str, Any], bytes]:
     line = stream.readline()
     if not line.endswith(b"\n"):
         raise EOFError
@@ -267,17 +295,17 @@ def serve() -> None:
     replies.flush()
     while waiting.select(IDLE_SECONDS):
         try:
-            request, data = _receive(requests)
+            request, data = receive(requests)
             with contextlib.suppress(TenfoldError):
                 _prepared(request)
             worker = os.fork()
             if not worker:
                 signal.alarm(math.ceil(request["seconds"]) + 1)  # ends it even if its parents were killed
-                _write(replies, *_answered(request, data))
+                write(replies, *_answered(request, data))
                 os._exit(0)
             code = os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1])
             if code:
-                _write(replies, {"died": _ending(code)}, b"")
+                write(replies, {"died": _ending(code)}, b"")
         except (EOFError, BrokenPipeError):
             return
 
@@ -287,18 +315,23 @@ def _answered(request: dict[str, Any], data: bytes) -> tuple[dict[str, Any], byt
     try:
         work = _prepared(request)
         if request["do"] == "compile":
-            _confine(len(data), COMPILE_SECONDS, MEMORY)
+            confine(len(data), COMPILE_SECONDS, MEMORY)
         else:
-            _confine(len(data), PROCESSOR_SECONDS + len(data) / 1e6, READING_MEMORY)
+            confine(len(data), PROCESSOR_SECONDS + len(data) / 1e6, READING_MEMORY)
         return {}, work(data)
-    except TenfoldError as error:
-        help = error.help() if callable(error.help) else error.help
-        return {"error": type(error).__name__, "message": error.message, "help": help}, b""
-    except MemoryError:
-        return {"error": "OutOfMemory", "message": "no memory to read the file in", "help": None}, b""
     except Exception as error:
-        message = f"this is no file that can be read: {type(error).__name__}: {error}"
-        return {"error": "FormatError", "message": message, "help": None}, b""
+        return told(error), b""
+
+
+def told(error: Exception) -> dict[str, Any]:
+    """An error as a reply."""
+    if isinstance(error, TenfoldError):
+        help = error.help() if callable(error.help) else error.help
+        return {"error": type(error).__name__, "message": error.message, "help": help}
+    if isinstance(error, MemoryError):
+        return {"error": "OutOfMemory", "message": "no memory to read the file in", "help": None}
+    message = f"this is no file that can be read: {type(error).__name__}: {error}"
+    return {"error": "FormatError", "message": message, "help": None}
 
 
 def _prepared(request: dict[str, Any]) -> Callable[[bytes], bytes]:
@@ -322,7 +355,7 @@ def _compiled(data: bytes) -> bytes:
     return xla.serialize(xla.compile(portable.read(data), Device("cpu")))
 
 
-def _confine(size: int, seconds: float, memory: int) -> None:
+def confine(size: int, seconds: float, memory: int) -> None:
     """No core files, and no more memory, beside what is held already, and processor time than a file of this
     size may take."""
     import resource
@@ -334,6 +367,15 @@ def _confine(size: int, seconds: float, memory: int) -> None:
     ):
         _, hard = resource.getrlimit(limit)
         resource.setrlimit(limit, (soft if hard < 0 else min(soft, hard), hard))
+
+
+def let_go() -> None:
+    """Lift the limits that `confine` set."""
+    import resource
+
+    for limit in (resource.RLIMIT_DATA, resource.RLIMIT_CPU):
+        _, hard = resource.getrlimit(limit)
+        resource.setrlimit(limit, (hard, hard))
 
 
 def _held() -> int:

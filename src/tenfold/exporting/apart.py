@@ -1,0 +1,141 @@
+"""A `.vmfb` that others wrote, in a process of its own: it is machine code, and what it does wrong ends that
+process alone. Arrays go there and come back through pipes.
+
+The process has the rights of the user: it is no sandbox (`docs/security.md`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.base.dtypes import BY_NAME
+from tenfold.base.errors import EngineError
+from tenfold.base.forking import forkable
+from tenfold.engines import iree
+from tenfold.exporting import trial
+
+COMMAND = "from tenfold.exporting.apart import serve; serve()"
+
+
+class Apart:
+    """An `iree.Executable` in another process, which ends with it."""
+
+    def __init__(self, data: bytes, target: str):
+        self._lock = forkable(threading.Lock())
+        self._owner = os.getpid()
+        self._ended = ""  # how its process ended
+        self._process = trial.spawned(COMMAND)
+        self._finalizer = weakref.finalize(self, _end_of, self._process, self._owner)
+        seconds = trial.SECONDS + len(data) / 1e6
+        try:
+            reply, _ = trial.exchange(self._process, {"target": target}, data, seconds)
+        except EOFError:
+            reply = {"died": trial.end(self._process)}
+        trial.require_read(reply, seconds)
+        assert reply is not None
+        self.about: dict[str, Any] = reply["about"]
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        with self._lock:
+            if self._owner != os.getpid():
+                raise EngineError(
+                    "the .vmfb runs in a process of its own, which belongs to the process that loaded it",
+                    help="load it again in the process that was forked",
+                )
+            if self._ended:
+                raise self._error()
+            assert self._process.stdin is not None and self._process.stdout is not None
+            try:
+                with contextlib.suppress(BrokenPipeError):
+                    trial.write(self._process.stdin, *_packed(arrays))
+                reply, data = trial.receive(self._process.stdout)
+            except EOFError:
+                self._ended = trial.end(self._process)
+                raise self._error() from None
+            except BaseException:  # it may still compute what nobody waits for
+                self._ended = "interrupted"
+                trial.end(self._process)
+                raise
+        trial.require_no_error(reply)
+        return _unpacked(reply, data)
+
+    def _error(self) -> EngineError:
+        return EngineError(
+            f"the process in which the .vmfb ran has ended ({self._ended})",
+            help="load it again; if it ends again, the file is damaged or made for another machine",
+        )
+
+
+def _end_of(process: Any, owner: int) -> None:
+    if owner == os.getpid():
+        trial.end(process)
+
+
+def _packed(arrays: Sequence[np.ndarray]) -> tuple[dict[str, Any], bytes]:
+    whole = [np.ascontiguousarray(array).reshape(array.shape) for array in arrays]
+    return {"arrays": [(array.dtype.name, array.shape) for array in whole]}, b"".join(
+        [array.tobytes() for array in whole]
+    )
+
+
+def _unpacked(header: dict[str, Any], data: bytes) -> list[np.ndarray]:
+    arrays, at = [], 0
+    for name, shape in header["arrays"]:
+        dtype = BY_NAME[name].numpy if name in BY_NAME else np.dtype(name)
+        count = int(np.prod(shape, dtype=np.int64))
+        arrays.append(np.frombuffer(data, dtype, count, at).reshape(shape))
+        at += count * np.dtype(dtype).itemsize
+    return arrays
+
+
+def serve() -> None:
+    """The process: load a file, and run it for each request until the other end closes."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no reply
+    iree.runtime()
+    replies.write(b"ready\n")
+    replies.flush()
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        request, data = trial.receive(requests)
+        trial.confine(len(data), trial.PROCESSOR_SECONDS + len(data) / 1e6, trial.READING_MEMORY)
+        try:
+            executable = iree.Executable(data, request["target"], on_trial=True)
+        except Exception as error:
+            trial.write(replies, trial.told(error), b"")
+            return
+        trial.let_go()
+        trial.write(replies, {"about": executable.about}, b"")
+        while True:
+            header, data = trial.receive(requests)
+            trial.write(replies, *_run(executable, header, data))
+
+
+def _run(executable: iree.Executable, header: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
+    with _ending_with_the_other():
+        try:
+            return _packed(executable(_unpacked(header, data)))
+        except Exception as error:
+            return trial.told(error), b""
+
+
+@contextlib.contextmanager
+def _ending_with_the_other() -> Iterator[None]:
+    """A block that the system ends, and this process, when the other end of its input closes: it may compute
+    for ever. SIGIO says so, whose default is to end."""
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    flags = fcntl.fcntl(0, fcntl.F_GETFL)
+    fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(0, fcntl.F_SETFL, flags | os.O_ASYNC)
+    try:
+        yield
+    finally:
+        fcntl.fcntl(0, fcntl.F_SETFL, flags)

@@ -102,19 +102,28 @@ def _opened() -> Iterator[int | None]:
     where = folder()
     descriptor = None
     if where is not None:
-        with contextlib.suppress(OSError):  # why, `store` says
+        try:
             descriptor = os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            pass  # `store` makes it
+        except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
+            _say_once(where, getattr(error, "strerror", None) or str(error))
     if descriptor is None:
         yield None
         return
     try:
         why = folders.why_shared(os.fstat(descriptor), _trusts_group())
-        if why is not None and (where, why) not in _unusable:
-            _unusable.add((str(where), why))
-            warn(f"{where} is not used: {why}")
+        if why is not None:
+            _say_once(str(where), why)
         yield descriptor if why is None else None
     finally:
         os.close(descriptor)
+
+
+def _say_once(where: str, why: str) -> None:
+    if (where, why) not in _unusable:
+        _unusable.add((where, why))
+        warn(f"{where} is not used: {why}")
 
 
 def _trusts_group() -> bool:

@@ -24,7 +24,8 @@ _safe: list[Any] = []
 @contextmanager
 def trusting_files() -> Iterator[None]:
     """A `with` block in which `load(file, weights_only=False)` reads any object, which may run any code, and
-    `load_vmfb` runs machine code in this process: for files whose writer you trust as you trust your own programs.
+    `load_vmfb` runs machine code in this process: for files whose writer you trust as you trust your own
+    programs.
 
     ```python
     with tenfold.serialize.trusting_files():

@@ -1,6 +1,7 @@
 """Checkpoints of one process, and state dicts by the names of parameters."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -61,6 +62,35 @@ def test_a_hostile_index_is_refused(tmp_path, name):
         told = {"tensors": {"x": {"dtype": "float32", "shape": [2], "parts": [told]}}, "values": {}}
     (tmp_path / "index.json").write_text("[" * 100_000 if told is None else json.dumps(told))
     with pytest.raises(tn.FormatError, match="is no index of a checkpoint"):
+        dcp.load({"x": tn.zeros(2)}, checkpoint_id=tmp_path)
+
+
+@pytest.mark.parametrize("contents", [b"\xff", b"[" * 100_000, b"9" * 100_000, b"null", b""])
+def test_what_is_no_index_is_refused(tmp_path, contents):
+    (tmp_path / "index.json").write_bytes(contents)
+    with pytest.raises(tn.FormatError, match="is no index of a checkpoint"):
+        dcp.load({"x": tn.zeros(2)}, checkpoint_id=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["index.json", "parts.safetensors"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path, name, make):
+    told = {"tensors": {"x": {"dtype": "float32", "shape": [2], "parts": [PART]}}, "values": {}}
+    (tmp_path / "index.json").write_text(json.dumps(told))
+    (tmp_path / name).unlink(missing_ok=True)
+    make(tmp_path / name)
+    with pytest.raises(tn.FormatError, match="regular file|Is a directory"):
+        dcp.load({"x": tn.zeros(2)}, checkpoint_id=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "header", [b"[" * 100_000, b'{"x@0": {"dtype": "F32", "shape": [2.5]}}', b"\xff", b"3"]
+)
+def test_hostile_parts_are_refused(tmp_path, header):
+    told = {"tensors": {"x": {"dtype": "float32", "shape": [2], "parts": [PART]}}, "values": {}}
+    (tmp_path / "index.json").write_text(json.dumps(told))
+    (tmp_path / "parts.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+    with pytest.raises(tn.FormatError, match="is no whole safetensors file"):
         dcp.load({"x": tn.zeros(2)}, checkpoint_id=tmp_path)
 
 

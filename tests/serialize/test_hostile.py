@@ -357,3 +357,13 @@ def test_keys_that_were_chosen_to_collide_are_refused_at_once(kind):
 def test_many_plain_keys_are_no_collision():
     saved = {"state": {i: {0: i, 1: 2.0} for i in range(3000)}, (1, 2): 0, -1: -2, -2: -1}
     assert load(archive(pickle.dumps(saved, protocol=2))) == saved
+
+
+@pytest.mark.parametrize("name", ["x.pt", "x.safetensors"])
+def test_a_pipe_or_a_device_in_the_place_of_a_file_is_not_waited_for(name, tmp_path):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(tn.TenfoldError, match="no regular file"):
+        tn.load(tmp_path / name)
+    os.symlink("/dev/zero", tmp_path / f"endless-{name}")
+    with pytest.raises(tn.TenfoldError, match="no regular file"):
+        tn.load(tmp_path / f"endless-{name}")

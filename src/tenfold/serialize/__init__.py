@@ -11,6 +11,7 @@ import io
 import os
 from typing import IO, Any
 
+from tenfold.base import files
 from tenfold.base.errors import (
     ArgumentError,
     FileError,
@@ -103,7 +104,7 @@ def load(
         return _read(f if seekable else io.BytesIO(f.read()), places, "", trusted)
     path = _path(f)
     try:
-        with open(path, "rb") as file:
+        with files.opened(path) as file:
             return _read(file, places, path, trusted)
     except OSError as error:
         raise _file_error(error, path, "read") from None
@@ -113,7 +114,7 @@ def beginning(f: Any, count: int) -> tuple[bytes, str]:
     """The first bytes of a file, and its path."""
     path = _path(f)
     try:
-        with open(path, "rb") as file:
+        with files.opened(path) as file:
             return file.read(count), path
     except OSError as error:
         raise _file_error(error, path, "read") from None

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from tenfold.base import dtypes
+from tenfold.base import dtypes, files
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, DTypeError, FormatError, MissingEngine
 from tenfold.serialize.storages import Places, hosts
@@ -112,7 +112,8 @@ def mapped(path: Path) -> dict[str, np.ndarray]:
     import json
 
     try:
-        data = np.memmap(path, np.uint8, "r")
+        with files.opened(path) as file:
+            data = np.memmap(file, np.uint8, "r")
         size = int.from_bytes(data[:8].tobytes(), "little")
         header = json.loads(data[8 : 8 + size].tobytes())
         arrays = {}
@@ -122,7 +123,7 @@ def mapped(path: Path) -> dict[str, np.ndarray]:
                 part = {**each, "data": data[8 + size + start : 8 + size + end]}
                 arrays[name] = _tensor(name, part)[0]
         return arrays
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(f"{path} is no whole safetensors file: {error}") from None
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tenfold.base import dtypes
+from tenfold.base import dtypes, files
 from tenfold.base.errors import ArgumentError, FormatError, MissingFile, UnsupportedError
 from tenfold.tensor import Tensor
 
@@ -113,13 +113,16 @@ def to_json(index: Index) -> str:
 def read_index(folder: Path) -> Index:
     path = folder / INDEX
     try:
-        text = path.read_text(encoding="utf-8")
+        with files.opened(path) as file:
+            contents = file.read()
     except FileNotFoundError:
         raise MissingFile(
             f"there is no whole checkpoint in {folder}", help="see that a save has ended"
         ) from None
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror}") from None
     try:
-        found = json.loads(text)
+        found = json.loads(contents.decode())
         tensors = {name: _entry(entry) for name, entry in found["tensors"].items()}
         return Index(tensors, dict(found["values"]))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

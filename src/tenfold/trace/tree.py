@@ -99,8 +99,8 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Any
             bounds = (tree.start, tree.stop, tree.step)
             return kind, None, tuple([flatten(bound, is_leaf, leaves) for bound in bounds])
         if issubclass(kind, (set, frozenset, deque)):
-            made_by = Bounded(kind, tree.maxlen) if issubclass(kind, deque) else kind
-            return made_by, None, tuple([flatten(each, is_leaf, leaves) for each in tree])
+            filled = Bounded(kind, tree.maxlen) if issubclass(kind, deque) else kind
+            return filled, None, tuple([flatten(each, is_leaf, leaves) for each in tree])
         if _has_attributes(kind):
             attributes = _attributes(tree)
             parts = tuple([flatten(value, is_leaf, leaves) for value in attributes.values()])

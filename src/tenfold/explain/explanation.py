@@ -211,23 +211,23 @@ def _short(trace: Trace, nodes: Sequence[int]) -> str:
 
 def _nodes(trace: Trace, paths: Mapping[Node, str]) -> tuple[NodeFacts, ...]:
     places = {node: i for i, node in enumerate(trace.nodes)}
-    found = []
+    facts = []
     for i, node in enumerate(trace.nodes):
         read = [places[each.node] for each in data_of(node) if each.node in places]
         types = tuple(str(result_type) for result_type in node.callee.result_types)
         inputs = tuple(dict.fromkeys(read))
         source = node.source
         place = (source.filename, source.line, source.end_line) if isinstance(source, Source) else ("", 0, 0)
-        found.append(NodeFacts(f"t{i}", node.callee.qualified, types, inputs, paths.get(node, ""), place))
-    return tuple(found)
+        facts.append(NodeFacts(f"t{i}", node.callee.qualified, types, inputs, paths.get(node, ""), place))
+    return tuple(facts)
 
 
 def _ops(function: flat.Function, origins: Sequence[tuple[int, ...]]) -> tuple[OpFacts, ...]:
     places = {op: i for i, op in enumerate(function.ops)}
-    found = []
+    facts = []
     for op, nodes in zip(function.ops, origins, strict=True):
         read = tuple(dict.fromkeys(places[operand.op] for operand in op.operands if operand.op in places))
         types = tuple(str(result.type) for result in op.results)
         name = op.results[0].name or "" if op.results else ""
-        found.append(OpFacts(name, type(op).__name__, types, read, nodes, cost_of(op)))
-    return tuple(found)
+        facts.append(OpFacts(name, type(op).__name__, types, read, nodes, cost_of(op)))
+    return tuple(facts)

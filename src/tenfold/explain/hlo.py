@@ -74,9 +74,9 @@ def take_apart(text: str, ops: Sequence[FlatOp] = ()) -> Hlo:
         elif line.startswith("}"):
             current = None
         elif current is not None:
-            found = _instruction(raw, line, len(lines))
-            if found is not None:
-                current.instructions.append(found)
+            instruction = _instruction(raw, line, len(lines))
+            if instruction is not None:
+                current.instructions.append(instruction)
         lines.append(line)
     origins.restore(computations, ops)
     _join(computations)
@@ -84,10 +84,10 @@ def take_apart(text: str, ops: Sequence[FlatOp] = ()) -> Hlo:
 
 
 def _instruction(raw: str, line: str, number: int) -> Instruction | None:
-    found = _INSTRUCTION.match(line)
-    if found is None:
+    match = _INSTRUCTION.match(line)
+    if match is None:
         return None
-    name, type, opcode, rest = found.groups()
+    name, type, opcode, rest = match.groups()
     inside = rest.partition(")")[0]
     called = [each.strip().lstrip("%") for group in _CALLED.findall(rest) for each in group.split(",")]
     marks = {int(each) for each in _MARK.findall(raw)}

@@ -35,7 +35,7 @@ def page(title: str, programs: Sequence[dict[str, Any]], **facts: Any) -> str:
     packed = base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
     style, scripts, skeleton = _parts()
     parts = {"title": html.escape(title), "style": style, "data": packed, "scripts": scripts}
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], skeleton)
+    return re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], skeleton)
 
 
 def programs_of(page: str, which: str = "programs") -> list[dict[str, Any]]:

@@ -26,14 +26,14 @@ def memory_over(hlo: Hlo, text: str) -> Memory | None:
     if entry is None or not entry.instructions:
         return None
     program = Program(text)
-    found = liveness(program)
+    held = liveness(program)
     lines = {instruction.name: instruction.line for instruction in entry.instructions}
     sizes = {each.name: each.size for each in program.computations[program.entry].values()}
-    given = [instruction.name for instruction in entry.instructions if instruction.opcode == "parameter"]
-    holders = [(lines[holder.name], holder.bytes) for holder in found.holders if holder.name not in given]
+    params = [instruction.name for instruction in entry.instructions if instruction.opcode == "parameter"]
+    holders = [(lines[holder.name], holder.bytes) for holder in held.holders if holder.name not in params]
     return Memory(
-        tuple(lines[name] for name in found.timeline),
-        tuple(found.timeline.values()),
-        sum(sizes[name] for name in given),
+        tuple(lines[name] for name in held.timeline),
+        tuple(held.timeline.values()),
+        sum(sizes[name] for name in params),
         tuple(holders),
     )

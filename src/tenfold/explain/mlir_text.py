@@ -22,8 +22,8 @@ def take_apart(text: str) -> tuple[list[str], list[tuple[int, ...]]]:
     for line in text.rstrip().split("\n"):
         alias = _ALIAS.match(line)
         if alias:
-            found = _MARK.match(alias[2])
-            aliases[alias[1]] = int(found[1]) if found else None
+            mark = _MARK.match(alias[2])
+            aliases[alias[1]] = int(mark[1]) if mark else None
         else:
             raw.append(line)
     places = [_place(line, aliases) for line in raw]
@@ -35,10 +35,10 @@ def _place(line: str, aliases: dict[str, int | None]) -> tuple[bool, int | None]
     """Whether a line says where its op is from, and the mark if it is one of ours."""
     if _FUNCTION.match(line):
         return True, None  # its locations are those of arguments
-    found = list(_LOCATION.finditer(line))
-    if not found:
+    locations = list(_LOCATION.finditer(line))
+    if not locations:
         return False, None
-    last = found[-1]
+    last = locations[-1]
     return True, int(last[2]) if last[2] else aliases.get(last[1])
 
 

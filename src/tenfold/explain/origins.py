@@ -42,12 +42,12 @@ class Readers:
         for reader, place in self.of[computation, name]:
             inside = self.computations.get(reader.called[0]) if reader.opcode == "fusion" else None
             if inside is not None:
-                given = [
+                params = [
                     instruction for instruction in inside.instructions if instruction.opcode == "parameter"
                 ]
-                param = next((each for each in given if each.number == place), None)
-                found = list(self.marks(inside.name, param.name)) if param is not None else []
-                yield from found or self.marks(computation, reader.name)
+                param = next((each for each in params if each.number == place), None)
+                marks = list(self.marks(inside.name, param.name)) if param is not None else []
+                yield from marks or self.marks(computation, reader.name)
             elif reader.marks:
                 yield frozenset(reader.marks)
             elif reader.opcode not in SILENT:

@@ -34,26 +34,28 @@ class Run:
 
 def compiled_functions() -> list[Compiled]:
     """Every function of `tenfold.compile` that is still there, by its place."""
-    found = []
+    functions = []
     everyone = compile.everyone()
     owners = Owners([container for programs in everyone for container in programs.containers()])
-    for each in everyone:
-        code = getattr(each.function, "__code__", None)
+    for compiled in everyone:
+        code = getattr(compiled.function, "__code__", None)
         place = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
-        name = getattr(each.function, "__name__", type(each.function).__name__)
-        guards = each.guards(owners).partition("\nlast recompiled because ")[0]
-        found.append(Compiled(name, place, each.count + each.open_count, guards, each.recompiled))
-    return sorted(found, key=lambda one: (one.place, one.name))
+        name = getattr(compiled.function, "__name__", type(compiled.function).__name__)
+        guards = compiled.guards(owners).partition("\nlast recompiled because ")[0]
+        functions.append(
+            Compiled(name, place, compiled.count + compiled.open_count, guards, compiled.recompiled)
+        )
+    return sorted(functions, key=lambda one: (one.place, one.name))
 
 
 def programs_run() -> list[Run]:
     """Every program that ran on tier 0 or was about to be compiled, the most frequent first."""
-    found = []
+    programs = []
     for record, times in runs.records():
         ops = ", ".join(record.names) + (f", and {record.more} more" if record.more else "")
         place = record.source.short if record.source else ""
-        found.append(Run(times, record.tier, ops, place, record.reason))
-    return sorted(found, key=lambda one: -one.times)
+        programs.append(Run(times, record.tier, ops, place, record.reason))
+    return sorted(programs, key=lambda one: -one.times)
 
 
 def page(title: str) -> str:

@@ -80,7 +80,7 @@ def _inputs(inputs: Sequence[Any], read: Sequence[Sequence[Any]]) -> list[tuple[
 
 
 def _short_types(lines: Sequence[str]) -> list[str]:
-    short = lambda found: f"{dtypes.BY_NAME[found[2]].short}[{found[1].strip(',').replace(' ', '')}]"
+    short = lambda match: f"{dtypes.BY_NAME[match[2]].short}[{match[1].strip(',').replace(' ', '')}]"
     return [_TYPE.sub(short, line) for line in lines]
 
 
@@ -114,13 +114,13 @@ def torch_stage(trace: Trace) -> Stage:
 def sharding_stage(trace: Trace, device: Device) -> Stage:
     """Of a program on a mesh: the placement of each value."""
 
-    def made() -> Stage:
+    def stage() -> Stage:
         lines = stage_text(trace, device, "sharding").split("\n")[1:]
-        found = [_RESULT.match(line) for line in lines]
-        links = [(int(each[1]),) if each else () for each in found]
+        results = [_RESULT.match(line) for line in lines]
+        links = [(int(result[1]),) if result else () for result in results]
         return Stage("sharding", "Sharding", "node", clipped(lines), links)
 
-    return _or_absent("sharding", "Sharding", "node", made)
+    return _or_absent("sharding", "Sharding", "node", stage)
 
 
 def hlo_stage(text: str, function: flat.Function) -> tuple[Stage, hlo.Hlo]:
@@ -139,9 +139,9 @@ def hlo_stage(text: str, function: flat.Function) -> tuple[Stage, hlo.Hlo]:
     return Stage("hlo", "Optimised HLO", "op", clipped(parts.lines), parts.marks, blocks=blocks), parts
 
 
-def _or_absent(key: str, title: str, level: str, made: Callable[[], Stage]) -> Stage:
+def _or_absent(key: str, title: str, level: str, make: Callable[[], Stage]) -> Stage:
     try:
-        return made()
+        return make()
     except TenfoldError as error:
         return Stage(key, title, level, absent=error.message + (f"\n{error.help}" if error.help else ""))
 

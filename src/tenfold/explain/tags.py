@@ -76,11 +76,11 @@ def _named(op: flat.Op) -> tuple[int, ...]:
 
 def _inherited(function: flat.Function, origins: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Ops without a place of their own, such as sums of cotangents, take that of their last operand."""
-    found: dict[flat.Value, tuple[int, ...]] = {}
+    known: dict[flat.Value, tuple[int, ...]] = {}
     for i, op in enumerate(function.ops):
         if not origins[i]:
-            origins[i] = next((found[operand] for operand in reversed(op.operands) if found.get(operand)), ())
-        found.update((result, origins[i]) for result in op.results)
+            origins[i] = next((known[operand] for operand in reversed(op.operands) if known.get(operand)), ())
+        known.update((result, origins[i]) for result in op.results)
     return origins
 
 

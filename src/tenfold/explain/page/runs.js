@@ -75,7 +75,7 @@ function folded(text) {
   code.textContent = text;
   if (lines <= FEW_GUARDS) return code;
   const fold = document.createElement("details"), head = document.createElement("summary");
-  head.textContent = `Show ${count(lines)} lines`;
+  head.textContent = `${count(lines)} lines`;
   fold.append(head, code);
   return fold;
 }

@@ -9,6 +9,7 @@ from tenfold.base import dtypes
 from tenfold.flat import Value
 from tenfold.ops.contraction import accumulator, bmm, check_ranks, contract, mm, mv, outer, same_dtype
 from tenfold.ops.numbers import number_in
+from tenfold.ops.pointwise import check_number
 from tenfold.ops.promote import common
 from tenfold.ops.samples import S, T
 from tenfold.ops.table import op
@@ -107,6 +108,8 @@ def addbmm(base, x, y, beta, alpha):
 )
 def addr(base, x, y, beta, alpha):
     """beta · self + alpha · vec1[i] · vec2[j]."""
+    check_number("beta", beta, base.dtype)
+    check_number("alpha", alpha, base.dtype)
     product = outer(x, y)
     if base.dtype is not dtypes.bool_:
         return _added(base, product, beta, alpha)

@@ -285,3 +285,14 @@ def test_symmetric_factors_of_nothing_and_of_zeros():
     x = tn.eye(2, requires_grad=True)
     with pytest.raises(tn.UnsupportedError, match="no derivative by the matrix of ldl_factor"):
         tn.autograd.grad(tn.linalg.ldl_factor(x)[0].sum(), x)[0].tolist()
+
+
+@pytest.mark.parametrize("driver", ["gels", "gelsd", "gelss"])
+@pytest.mark.parametrize("rcond", [None, 0.4, 0.9])
+def test_least_squares_count_small_singular_values_as_lapacks_drivers_do(driver, rcond):
+    a, b = [[1.0, 0.0], [0.0, 0.2], [0.0, 0.0]], [[1.0], [2.0], [3.0]]
+    ours = tn.linalg.lstsq(tn.tensor(a), tn.tensor(b), rcond=rcond, driver=driver)
+    golden = torch.linalg.lstsq(torch.tensor(a), torch.tensor(b), rcond=rcond, driver=driver)
+    for name in ("solution", "rank", "singular_values"):
+        mine, theirs = torch.tensor(getattr(ours, name).tolist()), getattr(golden, name)
+        torch.testing.assert_close(mine, theirs, check_dtype=False, atol=1e-5, rtol=1e-5)

@@ -130,6 +130,8 @@ def linalg_lstsq(a, b, rcond, driver):
     if right.rank < 2 or right.shape[-2] != a.shape[-2]:
         raise ShapeError(f"lstsq: {b.type} does not fit the matrix {a.type}")
     rows, columns = a.shape[-2:]
+    if driver == "gels":
+        rcond = None  # LAPACK's gels takes every matrix for one of full rank
     atol, rtol = tolerances(a, None, rcond)
     inverse, right = stacked(_pinv(a, atol, rtol, False), right)
     solution = matmul(inverse, right)

@@ -64,3 +64,10 @@ def test_the_command_rewrites_files_or_tells_of_them(tmp_path, capsys):
     assert main(["fmt", str(file)]) == 0
     assert file.read_text() == "(print 1)\n"
     assert main(["fmt", "--check", str(file)]) == 0
+
+
+def test_a_lambda_is_laid_out_alike_whatever_stands_between_its_words():
+    for lambda_ in ("(lambda (x)", "( lambda (x)", "(lambda\t(x)", "(\tlambda  (x)"):
+        laid_out = formatted(f"(for-each print\n{lambda_}\nx))\n")
+        assert laid_out == "(for-each print\n  (lambda (x)\n    x))\n"
+        assert formatted(laid_out) == laid_out

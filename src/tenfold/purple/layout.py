@@ -21,6 +21,7 @@ BODIES = {
     "with-device", "with-grad",
 }  # fmt: skip
 BLOCK = re.compile(r"#\||\|#")
+LAMBDA = re.compile(r"\(\s*lambda\s")
 
 
 @dataclass
@@ -34,8 +35,8 @@ class _List:
     columns: list[int] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
 
-    def indent(self, text: str) -> int:
-        """Where a line of the list begins, of which this is the start."""
+    def indent(self, is_lambda: bool) -> int:
+        """Where a line of the list begins, which may begin with a lambda."""
         inside = self.column + len(self.opening)
         if not self.columns:
             return inside
@@ -44,7 +45,7 @@ class _List:
         if self.head == "else":
             return inside
         beside = len(self.columns) > 1 and self.lines[1] == self.lines[0]
-        if self.head in BODIES or text.startswith("(lambda ") or not beside:
+        if self.head in BODIES or is_lambda or not beside:
             return self.column + 2
         return self.columns[1]
 
@@ -110,7 +111,8 @@ class _Layout:
 
     def put(self, word: str, kind: str, start: int, spaces: int) -> None:
         if self.starts:
-            self.line = " " * (self.stack[-1].indent(self.text[start : start + 8]) if self.stack else 0)
+            is_lambda = LAMBDA.match(self.text, start) is not None
+            self.line = " " * (self.stack[-1].indent(is_lambda) if self.stack else 0)
         elif kind == "space":
             self.line += " " * max(1, spaces)  # a comment after what it is about keeps its distance
         elif not self.glued and kind != "close":

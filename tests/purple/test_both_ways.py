@@ -56,6 +56,12 @@ PLAIN = {
         "(print (eq? (kept-by held (list 1)) (unbox held)))",
         "#t",
     ),
+    "a procedure shows the name that it was given where it was made": (
+        """(print (let ((r (lambda (x) x))) r) (let ((r (let () (lambda (x) x)))) r))
+           (define (adder n) (let ((adds (lambda (x) (+ x n)))) adds))
+           (print (guard (e (#t e)) (lambda () 1)) (adder 1) adder)""",
+        "#<procedure r> #<procedure lambda>\n#<procedure lambda> #<procedure adds> #<procedure adder>",
+    ),
     "the unspecified value shows itself": (
         "(print (list (if #f #f) 1)) (print (if #f #f))",
         "(#<unspecified> 1)\n#<unspecified>",

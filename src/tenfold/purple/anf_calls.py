@@ -24,7 +24,7 @@ class Calls(Variables):
             return
         function = None
         if isinstance(called, core.Local) and called.var in self.scopes.known:
-            function = (called.var.name, self.scopes.known[called.var])
+            function = (self.scopes.known[called.var].name, self.scopes.known[called.var])
         elif isinstance(called, core.Global) and called.name in self.scopes.global_lambdas:
             function = (called.name, self.scopes.global_lambdas[called.name])
         if function is not None and fits(function[1], node):

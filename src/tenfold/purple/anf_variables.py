@@ -126,7 +126,8 @@ class Variables:
     def _local(self, node: core.Local) -> Atom:
         var = node.var
         if var in self.scopes.known:
-            return self._closure(self.program.function(self.scopes.known[var], var.name), node.place)
+            known = self.scopes.known[var]
+            return self._closure(self.program.function(known, known.name), node.place)
         value: Atom = self.variables[var]
         if var in self.scopes.cells:
             content = self.temporary(var.name, node.place)

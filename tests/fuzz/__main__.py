@@ -40,9 +40,8 @@ def main() -> int:
     for name in options.only or [*FORMATS, "c"]:
         start = time.monotonic()
         findings = call_c(options) if name == "c" else watch(name, options.seed, options.count)
-        print(f"{name:12} {options.count} inputs, {len(findings)} findings, {time.monotonic() - start:.0f} s")
-        for each in findings:
-            print(f"  {each}", flush=True)
+        seconds = time.monotonic() - start
+        print(f"{name:12} {options.count} inputs, {len(findings)} findings, {seconds:.0f} s", flush=True)
         found += len(findings)
     return 1 if found else 0
 
@@ -77,9 +76,15 @@ def watch(name: str, seed: int, count: int) -> list[str]:
         if why is None:
             break
         if why:
-            findings.append(f"{name} seed {at}: {why}")
+            note(findings, f"{name} seed {at}: {why}")
         seed = max(at, seed - 1) + 1
     return findings
+
+
+def note(findings: list[str], finding: str) -> None:
+    """Print a finding at once: a long run may be stopped."""
+    findings.append(finding)
+    print(f"  {finding}", flush=True)
 
 
 def follow(worker: subprocess.Popen[str], findings: list[str], name: str) -> tuple[int, str | None]:
@@ -115,7 +120,7 @@ def follow(worker: subprocess.Popen[str], findings: list[str], name: str) -> tup
                 return at, None
             word, number, *rest = line.split(maxsplit=2)
             if word == "wrong":
-                findings.append(f"{name} seed {number}: {' '.join(rest).strip()}")
+                note(findings, f"{name} seed {number}: {' '.join(rest).strip()}")
                 continue
             at, began, used, loops = int(number), time.monotonic(), processor_time(worker.pid), False
             if at % 50 == 0 and memory(worker.pid) > BYTES:
@@ -158,7 +163,10 @@ def call_c(options: argparse.Namespace) -> list[str]:
         errors="replace",
         check=False,
     )
-    return [] if done.returncode == 0 else [f"c seed {options.seed}: {done.stderr[-500:]}"]
+    findings: list[str] = []
+    if done.returncode:
+        note(findings, f"c seed {options.seed}: {done.stderr[-500:]}")
+    return findings
 
 
 if __name__ == "__main__":

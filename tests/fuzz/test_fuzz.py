@@ -74,6 +74,15 @@ def test_a_worker_that_goes_wrong_is_a_finding(what, told, monkeypatch):
     assert why is not None and told in why
 
 
+def test_a_finding_is_printed_before_the_run_ends(capsys):
+    command = [sys.executable, "-c", BROKEN.format("print('wrong 7 KeyError: no key', flush=True)")]
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    findings = []
+    assert driver.follow(worker, findings, "x") == (7, None)
+    assert findings == ["x seed 7: KeyError: no key"]
+    assert capsys.readouterr().out == "  x seed 7: KeyError: no key\n"
+
+
 def test_a_program_whose_own_loop_takes_long_is_no_finding(monkeypatch):
     monkeypatch.setattr(driver, "SECONDS", 1.0)
     looping = f"print({inputs.LOOPING!r}, flush=True)\nwhile True: pass"

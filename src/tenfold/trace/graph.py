@@ -239,9 +239,15 @@ def results_of(node: Node, device: Device) -> tuple[Value, ...]:
 def track(node: Node, results: Sequence[Value]) -> None:
     """Give the results of a node the origins by which gradients flow to its inputs."""
     if context.grad_enabled:
-        tracked = sum([1 << i for i, operand in enumerate(node.inputs) if operand.origin is not None])
-        for result, reached in zip(results, node.callee.reached, strict=True):
-            if reached & tracked:
+        tracked, bit = 0, 1
+        for operand in node.inputs:
+            if operand.origin is not None:
+                tracked |= bit
+            bit <<= 1
+        reached = node.callee.reached
+        for i in range(len(results)):
+            if reached[i] & tracked:
+                result = results[i]
                 result.origin = Origin(node, result.index)
                 node.spent = False
         if context.saving is not None and node.spent is not None:

@@ -19,26 +19,29 @@ def _triangles():
         S(T(3, 3), 9),
         S(T(3, 3), -9),
         S(T(0, 3)),
+        S(T(3, 4), 2**63 - 1),
+        S(T(3, 4), 1 - 2**63),
     ]
 
 
-def _above(x, diagonal):
-    """How far each element lies to the right of the diagonal."""
+def _above(x):
+    """How far each element lies to the right of the main diagonal. It is compared with the number of another:
+    their difference could exceed 64 bits."""
     if x.rank < 2:
         raise ShapeError(f"expected a matrix or a batch of matrices, not {x.type}")
-    return flat.iota(x.shape[-2:], 1) - flat.iota(x.shape[-2:], 0) - diagonal
+    return flat.iota(x.shape[-2:], 1) - flat.iota(x.shape[-2:], 0)
 
 
 @op("tril(Tensor self, SymInt diagonal=0) -> Tensor", inplace=True, samples=_triangles)
 def tril(x, diagonal):
     """x[i, j] where j - i <= diagonal, else 0."""
-    return flat.where(_above(x, diagonal) <= 0, x, 0)
+    return flat.where(_above(x) <= diagonal, x, 0)
 
 
 @op("triu(Tensor self, SymInt diagonal=0) -> Tensor", inplace=True, samples=_triangles)
 def triu(x, diagonal):
     """x[i, j] where j - i >= diagonal, else 0."""
-    return flat.where(_above(x, diagonal) >= 0, x, 0)
+    return flat.where(_above(x) >= diagonal, x, 0)
 
 
 def _trapezoids():

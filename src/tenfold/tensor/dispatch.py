@@ -19,6 +19,7 @@ from tenfold.base.bounded import Generations
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, TenfoldError, UnsupportedError
 from tenfold.base.source import capture
+from tenfold.base.warning import warn
 from tenfold.base.watched import plain as plain_numbers
 from tenfold.engines import xla
 from tenfold.flat.strides import FORMATS, contiguous
@@ -507,6 +508,11 @@ def into(out: Any, result: Any) -> Any:
             help=f"use an out= of dtype {result.dtype.name}, or convert the result",
         )
     value = result.current()
+    if out.shape != value.type.shape and out.numel():
+        warn(
+            f"An output with one or more elements was resized: out= has the shape {list(out.shape)}, and the "
+            f"result {list(value.type.shape)}. Give one of that shape, or an empty one"
+        )
     if out._alias is None and out._value.type.shape != value.type.shape:
         out.become(value if value.type.dtype is out.dtype else result.to(out.dtype).current(), None)
     else:

@@ -296,3 +296,10 @@ def test_least_squares_count_small_singular_values_as_lapacks_drivers_do(driver,
     for name in ("solution", "rank", "singular_values"):
         mine, theirs = torch.tensor(getattr(ours, name).tolist()), getattr(golden, name)
         torch.testing.assert_close(mine, theirs, check_dtype=False, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("order", [-1, -2, -np.inf])
+def test_the_smallest_of_no_values_is_no_norm(order):
+    for package in (tn, torch):
+        with pytest.raises(IndexError):
+            package.linalg.norm(package.zeros(0, 0), order)

@@ -4,7 +4,7 @@ import math
 
 from tenfold import flat
 from tenfold.base import dtypes
-from tenfold.base.errors import ArgumentError, DTypeError, ShapeError
+from tenfold.base.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from tenfold.ops.matrices import check_matrices
 from tenfold.ops.samples import Matrices, S, T
 from tenfold.ops.solving import linalg_inv_ex
@@ -81,6 +81,8 @@ def linalg_matrix_norm(x, order, dims, keepdim, dtype):
         check_matrices("matrix_norm", x)
     x = _converted(x, dtype)
     if order in (2, -2):
+        if order < 0 and not (x.shape[rows] and x.shape[columns]):
+            raise IndexOutOfRange(f"{x.type} has no singular values, and the smallest of none is undefined")
         return _by_values(x, (rows, columns), keepdim, _extreme(order > 0))
     if order not in (1, -1, INF, -INF):
         raise ArgumentError(f"unknown norm {order}", help="2, -2, 1, -1, inf, -inf, 'fro' or 'nuc'")
@@ -89,7 +91,7 @@ def linalg_matrix_norm(x, order, dims, keepdim, dtype):
     if not x.shape[compared] and order > 0:
         found = flat.sum(sums, (compared,), True)
     elif not x.shape[compared]:
-        raise ShapeError(f"the smallest of no sums is undefined, and {x.type} has none")
+        raise IndexOutOfRange(f"the smallest of no sums is undefined, and {x.type} has none")
     else:
         found = flat.reduce(sums, "max" if order > 0 else "min", (compared,), True)
     kept = [extent for each, extent in enumerate(found.shape) if keepdim or each not in (rows, columns)]

@@ -287,9 +287,8 @@ void pu_require_unique(const uint64_t *head) {
     }
 }
 
-static inline bool is_plain_pair(const PuObject *object) { return object->head == (uint64_t)PU_PAIR << 56; }
-
-static inline bool dies(Value v) { return pu_is_object(v) && (--pu_object(v)->head & PU_COUNT) == 0; }
+#define PLAIN_PAIR ((uint64_t)PU_PAIR << 56)
+static inline bool is_plain_pair(const PuObject *object) { return object->head == PLAIN_PAIR; }
 
 /* Releases a list that died, and the pairs that die with it: along its rests, while elements wait. Gives what else is
    to be finished first, or NULL. The list of free pairs is kept apart meanwhile: it is what most of the time goes to. */
@@ -299,7 +298,7 @@ static PuObject *release_pairs(PuObject *object) {
 #endif
     PuObject *waiting = dead;
     int64_t count = 0;
-    do {
+    for (;;) {
         Value first = ((PuPair *)object)->car, rest = ((PuPair *)object)->cdr;
 #ifdef PU_CHECKED_MEMORY
         free(object);
@@ -308,24 +307,32 @@ static PuObject *release_pairs(PuObject *object) {
         free_pairs = object;
 #endif
         count++;
-        object = dies(rest) ? pu_object(rest) : NULL;
-        if (dies(first)) {
+        if (pu_is_object(first)) {
             PuObject *element = pu_object(first);
-            if (is_plain_float(element)) {
-                give_back(element, sizeof(PuFloat));
-            } else if (!object) {
-                object = element;
-            } else {
-                element->head |= (uint64_t)(uintptr_t)waiting;
-                waiting = element;
+            uint64_t head = --element->head;
+            if (!(head & PU_COUNT)) {
+                if (is_plain_float(element)) {
+                    give_back(element, sizeof(PuFloat));
+                } else {
+                    element->head = head | (uint64_t)(uintptr_t)waiting;
+                    waiting = element;
+                }
             }
         }
-        if (!object && waiting) {
-            object = waiting;
-            waiting = (PuObject *)(uintptr_t)(object->head & PU_COUNT);
-            object->head &= ~PU_COUNT;
+        if (pu_is_object(rest)) {
+            object = pu_object(rest);
+            uint64_t head = --object->head;
+            if (head == PLAIN_PAIR) continue;
+            if (!(head & PU_COUNT)) break;
         }
-    } while (object && is_plain_pair(object));
+        object = waiting;
+        if (!object) break;
+        uint64_t head = object->head;
+        waiting = (PuObject *)(uintptr_t)(head & PU_COUNT);
+        head &= ~PU_COUNT;
+        object->head = head;
+        if (head != PLAIN_PAIR) break;
+    }
 #ifndef PU_CHECKED_MEMORY
     *list = free_pairs;
 #endif

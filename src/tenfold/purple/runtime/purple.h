@@ -195,8 +195,10 @@ static inline void *pu_allocate_in(Value cell, PuKind kind, size_t bytes) {
 }
 /* Whether what dies here leaves its memory: nothing else holds it, and nobody keeps a note of it. */
 static inline bool pu_leaves_cell(Value v) {
-    return pu_is_unique(v) && !(pu_object(v)->head & (PU_SUSPECT | PU_WATCHED));
+    return (pu_object(v)->head & (PU_COUNT | PU_SUSPECT | PU_WATCHED)) == 1;
 }
+/* The same of what is known to be a pair: one comparison with the head that `pu_cons` gave it. */
+static inline bool pu_pair_leaves_cell(Value v) { return pu_object(v)->head == ((uint64_t)PU_PAIR << 56 | 1); }
 
 /* Numbers that may not fit the tag */
 Value pu_box_int(int64_t n);
@@ -255,7 +257,7 @@ static inline Value pu_uncons_cell(Value v, Value *car, Value *cdr) {
     PuPair *pair = PU_AS(PuPair, v);
     *car = pair->car;
     *cdr = pair->cdr;
-    if (pu_leaves_cell(v)) return v;
+    if (pu_pair_leaves_cell(v)) return v;
     pu_dup(*car);
     pu_dup(*cdr);
     pu_drop(v);
@@ -263,7 +265,7 @@ static inline Value pu_uncons_cell(Value v, Value *car, Value *cdr) {
 }
 static inline Value pu_take_cdr_cell(Value v, Value *cdr) { /* `cdr` of a pair that dies */
     *cdr = PU_AS(PuPair, v)->cdr;
-    if (pu_leaves_cell(v)) {
+    if (pu_pair_leaves_cell(v)) {
         pu_drop(PU_AS(PuPair, v)->car);
         return v;
     }
@@ -273,7 +275,7 @@ static inline Value pu_take_cdr_cell(Value v, Value *cdr) { /* `cdr` of a pair t
 }
 static inline Value pu_take_car_cell(Value v, Value *car) { /* `car` of a pair that dies */
     *car = PU_AS(PuPair, v)->car;
-    if (pu_leaves_cell(v)) {
+    if (pu_pair_leaves_cell(v)) {
         pu_drop(PU_AS(PuPair, v)->cdr);
         return v;
     }
@@ -326,7 +328,7 @@ PU_TAKE(pu_take_cdr_unique)
 /* What dies, be it a pair or not, and the memory it leaves if it is one. `unique`: that nothing else holds it is
    proved. */
 static inline Value pu_pair_cell(Value v, bool unique) {
-    if (pu_is(v, PU_PAIR) && (unique ? pu_unique_leaves_cell(v) : pu_leaves_cell(v))) {
+    if (pu_is(v, PU_PAIR) && (unique ? pu_unique_leaves_cell(v) : pu_pair_leaves_cell(v))) {
         pu_drop(PU_AS(PuPair, v)->car);
         pu_drop(PU_AS(PuPair, v)->cdr);
         return v;

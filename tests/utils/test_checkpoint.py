@@ -115,6 +115,12 @@ def test_what_is_written_inside_is_written_once():
     assert count.item() == 1.0 and weight.grad.item() == 3.0
 
 
+def test_arguments_of_pytorchs_own_recomputation_are_not_the_functions():
+    x = tn.ones(3, requires_grad=True)
+    checkpoint(lambda x: x.sin(), x, use_reentrant=False, early_stop=False, debug=True).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.cos(np.ones(3)), 1e-6)
+
+
 def test_a_sequence_in_segments():
     functions = [lambda a, k=k: (a * k).sin() for k in range(1, 6)]
     x = tn.tensor([0.5, 1.0]).requires_grad_()

@@ -98,12 +98,14 @@ def checkpoint(
     context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
+    early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
     """The function's result; for its gradient, what lies between is computed again from the arguments.
 
     Random numbers are the same when they are drawn again, whatever `preserve_rng_state`; gradients flow to
-    all that the function reads, whatever `use_reentrant`. The first of `context_fn`'s contexts is entered
+    all that the function reads, whatever `use_reentrant`; what no gradient needs is not computed again,
+    whatever `early_stop`. The first of `context_fn`'s contexts is entered
     while the function is recorded; Python does not run it again, so the second is not.
     """
     if not callable(function):

@@ -31,11 +31,11 @@ given_arguments <- function(...) {
 # The methods of a kind and of those that it inherits from, its own first, each a list: they see what is `known` and, as
 # `super`, the methods that their own kind inherits. Those of a layer that come from one place share an environment. It
 # is the `enclosure` of the result, and `.__enclos_env__` of `super`, as with R6: what packages put there, methods see.
-bound_methods <- function(layers, known) {
+bound_methods <- function(layers, known, as_super = identity) {
   inherited <- list()
   enclosure <- new.env(parent = emptyenv())
   for (layer in rev(layers)) {
-    around <- c(known, super = list2env(c(inherited, .__enclos_env__ = enclosure), parent = emptyenv()))
+    around <- c(known, super = as_super(list2env(c(inherited, .__enclos_env__ = enclosure), parent = emptyenv())))
     places <- enclosures <- list()
     for (name in names(layer)) {
       method <- layer[[name]]

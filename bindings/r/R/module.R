@@ -50,7 +50,7 @@ new_module <- function(classname, layers, arguments, hidden = list()) {
   private <- new.env(parent = emptyenv())
   parts$.private <- private
   known <- list(self = module, parts = parts, private = private)
-  bound <- bound_methods(layers, known)
+  bound <- bound_methods(layers, known, function(inherited) structure(inherited, class = "nn_super", module = module))
   list2env(bound_methods(list(hidden$private), known), private)
   parts$.active <- bound_methods(list(hidden$active), known)
   parts$.methods <- bound[vapply(bound, is.function, TRUE)]
@@ -60,6 +60,14 @@ new_module <- function(classname, layers, arguments, hidden = list()) {
   for (name in setdiff(names(bound), names(parts$.methods))) assign_part(parts, name, bound[[name]])
   if (!is.null(parts$.methods$initialize)) do.call(parts$.methods$initialize, arguments)
   module
+}
+
+# What a method of a module calls by `super`: a method that its kind inherits, or a member that every module has.
+`$.nn_super` <- function(x, name) {
+  found <- get0(name, x, inherits = FALSE)
+  if (!is.null(found)) return(found)
+  member <- module_members[[name]]
+  if (is.null(member)) no_kind$public_methods[[name]] else member(attr(x, "module"))
 }
 
 is_nn_module <- function(x) inherits(x, "nn_module") && !inherits(x, "nn_module_generator")

@@ -1,13 +1,19 @@
 # Activations and losses as modules, over the functions of nnf.R.
 
+# Code that keeps arguments of `initialize` in fields of their names, and what such fields hold.
+keeping <- function(names) {
+  as.call(c(as.name("{"), lapply(names, function(name) call("<-", call("$", quote(self), as.name(name)), as.name(name)))))
+}
+
+kept <- function(parts, names) structure(lapply(names, function(name) parts[[name]]), names = names)
+
 # An activation whose options are `defaults`, in that order. One with `inplace` writes into its input where that is TRUE.
 activation <- function(name, apply, defaults = alist()) {
   initialize <- function() NULL
   formals(initialize) <- defaults
-  wanted <- as.call(c(as.name("list"), structure(lapply(names(defaults), as.name), names = names(defaults))))
-  body(initialize) <- call("<-", quote(self$options), wanted)
+  body(initialize) <- keeping(names(defaults))
   nn_module(name, initialize = initialize, forward = function(input) {
-    if (length(parts$options)) do.call(apply, c(list(input), parts$options)) else apply(input)
+    do.call(apply, c(list(input), kept(parts, names(defaults))))
   })
 }
 
@@ -47,9 +53,11 @@ nn_prelu <- nn_module(
 nn_rrelu <- nn_module(
   "nn_rrelu",
   initialize = function(lower = 1 / 8, upper = 1 / 3, inplace = FALSE) {
-    self$options <- list(lower = lower, upper = upper, inplace = inplace)
+    self$lower <- lower
+    self$upper <- upper
+    self$inplace <- inplace
   },
-  forward = function(input) do.call(nnf_rrelu, c(list(input, training = parts$training), parts$options))
+  forward = function(input) nnf_rrelu(input, parts$lower, parts$upper, training = parts$training, inplace = parts$inplace)
 )
 
 # ---- losses ----
@@ -59,9 +67,10 @@ new_loss <- function(name, compute, ...) {
   defaults <- list(...)
   initialize <- function() NULL
   formals(initialize) <- defaults
-  wanted <- as.call(c(as.name("list"), structure(lapply(names(defaults), as.name), names = names(defaults))))
-  body(initialize) <- call("<-", quote(self$options), wanted)
-  nn_module(c(name, "nn_loss"), initialize = initialize, forward = function(...) do.call(compute, c(list(...), parts$options)))
+  body(initialize) <- keeping(names(defaults))
+  nn_module(c(name, "nn_loss"), initialize = initialize, forward = function(...) {
+    do.call(compute, c(list(...), kept(parts, names(defaults))))
+  })
 }
 
 nn_mse_loss <- new_loss("nn_mse_loss", function(...) nnf_mse_loss(...), reduction = "mean")
@@ -101,11 +110,9 @@ new_weighted_loss <- function(name, compute, ...) {
   defaults <- list(...)
   initialize <- function() NULL
   formals(initialize) <- c(alist(weight = NULL), defaults)
-  wanted <- as.call(c(as.name("list"), structure(lapply(names(defaults), as.name), names = names(defaults))))
-  body(initialize) <- call("{", quote(if (!is.null(weight)) self$weight <- nn_buffer(weight)),
-                           call("<-", quote(self$options), wanted))
+  body(initialize) <- call("{", quote(if (!is.null(weight)) self$weight <- nn_buffer(weight)), keeping(names(defaults)))
   nn_module(c(name, "nn_loss"), initialize = initialize, forward = function(...) {
-    do.call(compute, c(list(...), list(weight = parts$weight), parts$options))
+    do.call(compute, c(list(...), list(weight = parts$weight), kept(parts, names(defaults))))
   })
 }
 
@@ -123,9 +130,11 @@ nn_multi_margin_loss <- nn_module(
   c("nn_multi_margin_loss", "nn_loss"),
   initialize = function(p = 1, margin = 1, weight = NULL, reduction = "mean") {
     if (!is.null(weight)) self$weight <- nn_buffer(weight)
-    self$options <- list(p, margin, reduction)
+    self$p <- p
+    self$margin <- margin
+    self$reduction <- reduction
   },
   forward = function(input, target) {
-    torch_multi_margin_loss(input, target, parts$options[[1]], parts$options[[2]], parts$weight, parts$options[[3]])
+    torch_multi_margin_loss(input, target, parts$p, parts$margin, parts$weight, parts$reduction)
   }
 )

@@ -248,12 +248,11 @@ def randint_like_low(state, x, low, high, dtype):
 _COUNTS = lambda: [S(7), S(0), S(1), S(9, dtype=dtypes.float32), S(5, dtype=dtypes.int16)]
 
 
-@op(f"randperm(SymInt n, {WHOLE}) -> Tensor", random=True, samples=_COUNTS, positions="-> 0")
+@op(f"randperm(SymInt n, {WHOLE}) -> Tensor", random=True, samples=_COUNTS)
 @op(
     f"randperm.generator(SymInt n, {WHOLE_GENERATED}) -> Tensor",
     random=True,
     samples=lambda: _unused(_COUNTS()),
-    positions="-> 0",
 )
 def randperm(state, n, dtype):
     """0 to n - 1 in random order."""

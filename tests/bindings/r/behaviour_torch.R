@@ -295,3 +295,29 @@ behaves("tensors and modules take every argument of to()", local({
 behaves("random whole numbers are of the default type", local({
   stopifnot(torch_randint(1, 5, 3)$dtype == torch_float(), torch_randint(1, 5, 3, dtype = torch_long())$dtype == torch_long())
 }))
+
+behaves("layers keep their options in fields that may be changed", local({
+  loss <- nn_cross_entropy_loss()
+  stopifnot(loss$reduction == "mean", nn_leaky_relu(0.3)$negative_slope == 0.3, nn_multi_margin_loss()$margin == 1)
+  loss$reduction <- "none"
+  stopifnot(dim(loss(torch_randn(3, 2), torch_tensor(c(1L, 2L, 1L)))) == 3)
+  stopifnot(as_array(nn_rrelu(0.5, 0.5)(torch_tensor(-1))) == -0.5)
+}))
+
+behaves("a method calls what every module has by super", local({
+  net <- nn_module("net", inherit = nn_linear, initialize = function(...) {
+    super$initialize(...)
+    self$moved <- 0
+  }, to = function(...) {
+    self$moved <- self$moved + 1
+    super$to(...)
+  }, own = function() super$parameters$weight)(2, 1)
+  net$to(dtype = torch_double())
+  stopifnot(net$moved == 1, net$own()$dtype == torch_double(), length(net$state_dict()) == 2)
+  alone <- nn_module("alone", initialize = function() super$initialize(), forward = function(x) x)()
+  stopifnot(as_array(alone(torch_ones(1))) == 1)
+}))
+
+behaves("a random permutation is that of libtorch, of 0 to n - 1", local({
+  stopifnot(sort(as.integer(torch_randperm(4))) == 0:3)
+}))

@@ -550,3 +550,19 @@ def test_a_tensor_has_a_gradient_by_itself(choose_tier):
         assert tn.autograd.grad(y.contiguous(), y, tn.ones(3))[0].tolist() == [1.0, 1.0, 1.0]
         x.backward(tn.ones(3))
         assert x.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_dictionary_of_inputs_gives_a_dictionary_of_gradients():
+    def gradients(m):
+        layer = m.nn.Linear(2, 1)
+        inputs = dict(layer.named_parameters())
+        found = m.autograd.grad(layer(m.ones(3, 2)).sum(), inputs)
+        layer(m.ones(3, 2)).sum().backward(inputs={"bias": layer.bias})
+        m.autograd.backward(layer(m.ones(1, 2)).sum(), inputs={"bias": layer.bias})
+        return (
+            {name: each.tolist() for name, each in found.items()},
+            layer.weight.grad,
+            layer.bias.grad.item(),
+        )
+
+    assert gradients(tn) == gradients(torch)

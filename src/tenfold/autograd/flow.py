@@ -3,8 +3,8 @@ flow is in `sweep.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, overload
 
 from tenfold.autograd.grad_mode import no_grad, set_grad_mode
 from tenfold.autograd.sweep import Sweep, accumulate, finish_accumulation, survey
@@ -36,8 +36,8 @@ def backward(
 ) -> None:
     """Add the gradients of `tensors` to the `grad` of every leaf that they were computed from.
 
-    `inputs` names the tensors to do so for instead; `retain_graph` allows a second time; `create_graph` lets
-    the gradients be differentiated in turn. `grad_variables` is an older name of `grad_tensors`.
+    `inputs` names the tensors to do so for instead, a dictionary by its values; `retain_graph` allows a
+    second time; `create_graph` lets the gradients be differentiated in turn. `grad_variables` is an older name of `grad_tensors`.
     """
     roots = _several(tensors)
     grad_tensors = grad_variables if grad_tensors is None else grad_tensors
@@ -46,7 +46,7 @@ def backward(
     if inputs is None:
         wanted: list[Value] | None = None
     else:
-        wanted = [tensor.current() for tensor in _several(inputs)]
+        wanted = [tensor.current() for tensor in _several(_named(inputs))]
         if not wanted:
             raise ArgumentError("inputs= is empty", help="leave it out to reach all leaves")
     retain = create_graph if retain_graph is None else retain_graph
@@ -55,6 +55,34 @@ def backward(
         assert value.origin is not None
         accumulate(value.origin.of, given_gradient, create_graph)
     finish_accumulation()
+
+
+@overload
+def grad(
+    outputs: Any,
+    inputs: dict[str, Tensor],
+    grad_outputs: Any = ...,
+    retain_graph: bool | None = ...,
+    create_graph: bool = ...,
+    only_inputs: bool = ...,
+    allow_unused: bool | None = ...,
+    is_grads_batched: bool = ...,
+    materialize_grads: bool = ...,
+) -> dict[str, Tensor | None]: ...
+
+
+@overload
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = ...,
+    retain_graph: bool | None = ...,
+    create_graph: bool = ...,
+    only_inputs: bool = ...,
+    allow_unused: bool | None = ...,
+    is_grads_batched: bool = ...,
+    materialize_grads: bool = ...,
+) -> tuple[Tensor | None, ...]: ...
 
 
 @located
@@ -68,14 +96,15 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
-    """The gradients of `outputs` for each of `inputs`, as a tuple; nothing is added to `grad`.
+) -> tuple[Tensor | None, ...] | dict[str, Tensor | None]:
+    """The gradients of `outputs` for each of `inputs`, as a tuple; nothing is added to `grad`. For a
+    dictionary of inputs, as `dict(model.named_parameters())`, they are a dictionary with its keys.
 
     `only_inputs` is of older programs, and has no effect.
     With `is_grads_batched`, `grad_outputs` hold several gradients to start from, counted by a dimension in
     front, and so do the results.
     """
-    roots, wanted = _several(outputs), _several(inputs)
+    roots, wanted = _several(outputs), _several(_named(inputs))
     if allow_unused is False and materialize_grads:
         raise ArgumentError("materialize_grads=True allows unused inputs", help="leave allow_unused out")
     for tensor in wanted:
@@ -109,7 +138,16 @@ def grad(
             )
         sparse = result is not None and target.layout != strided
         results.append(target.gradient_of(result) if sparse else result)
-    return tuple(results)
+    return dict(zip(inputs, results, strict=True)) if isinstance(inputs, dict) else tuple(results)
+
+
+def _named(inputs: Any) -> Any:
+    """The tensors of a dictionary of inputs, or what else was given."""
+    if isinstance(inputs, Mapping):
+        if type(inputs) is not dict:
+            raise ArgumentError(f"a dictionary of inputs is a dict, not a {type(inputs).__name__}")
+        return list(inputs.values())
+    return inputs
 
 
 def _differentiated(tensor: Any) -> Tensor:

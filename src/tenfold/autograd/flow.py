@@ -37,7 +37,8 @@ def backward(
     """Add the gradients of `tensors` to the `grad` of every leaf that they were computed from.
 
     `inputs` names the tensors to do so for instead, a dictionary by its values; `retain_graph` allows a
-    second time; `create_graph` lets the gradients be differentiated in turn. `grad_variables` is an older name of `grad_tensors`.
+    second time; `create_graph` lets the gradients be differentiated in turn. `grad_variables` is an older
+    name of `grad_tensors`.
     """
     roots = _several(tensors)
     grad_tensors = grad_variables if grad_tensors is None else grad_tensors

@@ -122,6 +122,19 @@ el ABC 2   7 ab.. a""",
 (3 2 1) (1 2 3) (1 2) #(1 2 3)
 #(2 3) #(1 2) #(11 22)""",
     ),
+    "a list that holds itself is refused where its length counts": (
+        """(define ring (list 1 2)) (set-cdr! (cdr ring) ring)
+           (define lasso (iota 23)) (set-cdr! (list-tail lasso 22) (list-tail lasso 15))
+           (for-each
+             (lambda (f)
+               (for-each (lambda (xs) (print (substring (try (f xs) error-message) 0 8))) (list ring lasso)))
+             (list length reverse list->vector list->string
+                   (lambda (xs) (append xs (list 1))) (lambda (xs) (apply + xs))))
+           (print (try (tensor-cat ring 0) error-kind) (map (lambda (n) (length (iota n))) '(0 1 7 8 9 17)))
+           (set-cdr! (cdr ring) nil) (set-cdr! (list-tail lasso 22) nil)""",
+        "length: \nlength: \nreverse:\nreverse:\nlist->ve\nlist->ve\nlist->st\nlist->st\n"
+        "append: \nappend: \napply: e\napply: e\ntensor (0 1 7 8 9 17)",
+    ),
     "guard takes the first clause that fits, or raises again": (
         r"""
 (define (f n) (guard (e ((symbol? e) (list 'symbol e)) ((string? e) => identity) ((error? e)

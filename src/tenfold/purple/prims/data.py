@@ -18,7 +18,6 @@ from tenfold.purple.prims.registry import (
     want_int,
     want_list,
     want_string,
-    wrong_type,
 )
 from tenfold.purple.prims.truth import is_same_tensor, is_true
 from tenfold.purple.reader import is_code_point
@@ -157,13 +156,7 @@ def make_list(*items: Any) -> Any:
 
 @primitive("length")
 def length(items: Any) -> int:
-    count, rest = 0, items
-    while type(rest) is Pair:
-        count += 1
-        rest = rest.cdr
-    if rest is not NIL:
-        wrong_type("length", "list", items)
-    return count
+    return len(want_list("length", items))
 
 
 @primitive("append")
@@ -179,11 +172,8 @@ def append(*lists: Any) -> Any:
 @primitive("reverse")
 def reverse(items: Any) -> Any:
     result: Any = NIL
-    rest = items
-    while type(rest) is Pair:
-        result, rest = Pair(rest.car, result), rest.cdr
-    if rest is not NIL:
-        wrong_type("reverse", "list", items)
+    for item in want_list("reverse", items):
+        result = Pair(item, result)
     return result
 
 

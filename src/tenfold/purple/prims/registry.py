@@ -69,10 +69,15 @@ def want_string(name: str, value: Any) -> str:
 
 def want_list(name: str, value: Any) -> list[Any]:
     """The elements of a proper list, as a Python list."""
-    items, rest = [], value
+    items: list[Any] = []
+    rest, passed, until = value, NIL, 8
     while type(rest) is Pair:
         items.append(rest.car)
         rest = rest.cdr
+        if rest is passed:  # the end, or where a list that holds itself was before
+            break
+        if len(items) == until:
+            passed, until = rest, 2 * until
     if rest is not NIL:
         wrong_type(name, "list", value)
     return items

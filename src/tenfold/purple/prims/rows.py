@@ -15,7 +15,7 @@ from tenfold.purple.numerals import to_float
 from tenfold.purple.prims.refused import told
 from tenfold.purple.prims.registry import is_machine_int, too_wide, wrong_type
 from tenfold.purple.printing import brief
-from tenfold.purple.values import NIL, UNSPECIFIED, Keyword, Pair, list_of
+from tenfold.purple.values import NIL, UNSPECIFIED, Keyword, Pair, is_list, list_of
 from tenfold.tensor import Tensor, dispatch
 
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
@@ -101,6 +101,8 @@ def to_python(name: str, value: Any, nil_is_list: bool, argument: Argument | Non
     if kind is Keyword:
         return keyword_value(name, value, argument)
     if kind is Pair:
+        if not is_list(value):
+            raise PurpleError(messages.refused(name, [brief(value)]), "tensor")
         return [to_python(name, each, True, argument) for each in value]
     if kind is list:
         return [to_python(name, each, True, argument) for each in value]

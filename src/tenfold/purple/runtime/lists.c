@@ -63,11 +63,24 @@ Value pu_set_cdr(Value pair, Value v) {
     return pu_is(pair, PU_PAIR) ? replace(pair, &pair_of(pair)->cdr, v) : unstored(pu_wrong_type("set-cdr!", "pair", pair), v);
 }
 
+static bool list_length(const char *name, Value list, int64_t *out) {
+    int64_t count = 0, until = 8;
+    Value v = list, passed = PU_NIL;
+    while (pu_is(v, PU_PAIR)) {
+        count++;
+        v = pair_of(v)->cdr;
+        if (v == passed) break; /* the end, or where a list that holds itself was before */
+        if (count == until) passed = v, until *= 2;
+    }
+    *out = count;
+    if (v == PU_NIL) return true;
+    pu_wrong_type(name, "list", list);
+    return false;
+}
+
 Value pu_length(Value list) {
-    int64_t count = 0;
-    Value v = list;
-    for (; pu_is(v, PU_PAIR); v = pair_of(v)->cdr) count++;
-    return v == PU_NIL ? pu_of_fixnum(count) : pu_wrong_type("length", "list", list);
+    int64_t count;
+    return list_length("length", list, &count) ? pu_of_fixnum(count) : PU_FAILURE;
 }
 
 Value pu_append(const Value *lists, int count) {
@@ -122,15 +135,6 @@ static bool in_range(const char *name, Value v, int64_t length, int64_t *out) {
     if (!pu_take_int(name, v, out)) return false;
     if (*out >= 0 && *out < length) return true;
     pu_out_of_range(name, *out, length);
-    return false;
-}
-
-static bool list_length(const char *name, Value list, int64_t *out) {
-    *out = 0;
-    Value v = list;
-    for (; pu_is(v, PU_PAIR); v = pair_of(v)->cdr) ++*out;
-    if (v == PU_NIL) return true;
-    pu_wrong_type(name, "list", list);
     return false;
 }
 

@@ -17,6 +17,10 @@ void pu_take_items(Value v, Items *items) {
         items->at = PU_AS(PuVector, v)->items;
         return;
     }
+    if (!pu_is_list(v)) {
+        items->count = -1;
+        return;
+    }
     for (; pu_is(v, PU_PAIR); v = PU_AS(PuPair, v)->cdr) {
         if (items->count == room) {
             Value *larger = pu_get_memory((size_t)(room *= 4) * sizeof *larger);
@@ -26,7 +30,6 @@ void pu_take_items(Value v, Items *items) {
         }
         items->at[items->count++] = PU_AS(PuPair, v)->car;
     }
-    if (v != PU_NIL) items->count = -1;
 }
 
 void pu_give_items_back(Value v, Items *items) {

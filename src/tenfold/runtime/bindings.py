@@ -256,7 +256,8 @@ def _entries(container: Any) -> Iterable[tuple[Any, Any]]:
 
 def _is_watched_inside(bound: Any) -> bool:
     """Whether what is in it is watched by names of its own, or compared as a whole."""
-    return isinstance(bound, (deque, set, frozenset)) or tree.is_object(bound)
+    kind = type(bound)  # of a proxy its own: what it stands for may be gone
+    return issubclass(kind, (deque, set, frozenset)) or tree.is_object(bound)
 
 
 def _inside(bound: Any) -> Any:

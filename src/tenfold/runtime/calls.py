@@ -59,7 +59,7 @@ def record_call(
         finally:
             context.asked = before
 
-    dependencies = Dependencies(function, (args, kwargs), tensor)
+    dependencies = Dependencies(function, (args, kwargs), tensor, keeps_changes=numbers is None)
     what = "compile" if numbers is None else "export"
     policy = Policy(what, evaluate=evaluate.evaluate, listener=dependencies, numbers=numbers, counts=counts)
     start = time.perf_counter()

@@ -20,6 +20,7 @@ from tenfold.runtime.counting import Room
 from tenfold.runtime.guards import Owners
 from tenfold.runtime.haste import Hasty
 from tenfold.runtime.opened import OpenSpecialization, specialize, specialized, why
+from tenfold.runtime.passed import Changed
 from tenfold.runtime.recordings import Recorder, UnknownSizes
 from tenfold.runtime.sizes import OpenPrograms
 from tenfold.runtime.specialization import OTHER, Specialization
@@ -253,7 +254,7 @@ class Programs:
                 for signature in list(self._recorded)[: MAX_SIGNATURES // 2]:
                     del self._recorded[signature]
         self._shorten(recorded, args, kwargs)
-        return result
+        return result.done_to((args, kwargs)) if type(result) is Changed else result
 
     def _leave(self, key: Signature, error: TenfoldError) -> None:
         """Note that calls like this one run as the function is written, and say so the first time."""

@@ -17,6 +17,7 @@ from tenfold.base.package import is_ours
 from tenfold.runtime.bindings import Bindings, Change, Place, keys_of
 from tenfold.runtime.containers import Has
 from tenfold.runtime.guards import Guard, contents_of, hold, is_setting
+from tenfold.runtime.passed import Passed
 from tenfold.runtime.reach import Reach
 from tenfold.trace import tree
 from tenfold.trace.record import Recording
@@ -35,8 +36,12 @@ class Found(NamedTuple):
 class Dependencies:
     """Listens to a recording for the Python state that it depends on."""
 
-    def __init__(self, function: Callable[..., Any], arguments: Any, tensor: type):
+    def __init__(
+        self, function: Callable[..., Any], arguments: Any, tensor: type, keeps_changes: bool = True
+    ):
+        """With `keeps_changes`, what the function puts into containers among its arguments is a result."""
         self._function = function
+        self._keeps_changes = keeps_changes
         self._arguments = arguments
         self._tensor = tensor
         self._bindings = Bindings(tensor)
@@ -44,9 +49,13 @@ class Dependencies:
         self._changes: list[Change] = []
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """The function, listened to. It returns what it binds to names beside its result."""
+        """The function, listened to. Beside its result it returns what it binds to names, and what it puts
+        into containers among its arguments."""
         self._listen()
+        passed = Passed((args, kwargs)) if self._keeps_changes else None
         result = self._function(*args, **kwargs)
+        if passed is not None:
+            result = passed.noted(result, self._arguments)
         self._changes = self._bindings.changes()
         return (result, [change.after for change in self._changes]) if self._changes else result
 

@@ -102,9 +102,9 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Any
             filled = Bounded(kind, tree.maxlen) if issubclass(kind, deque) else kind
             return filled, None, tuple([flatten(each, is_leaf, leaves) for each in tree])
         if _has_attributes(kind):
-            attributes = _attributes(tree)
-            parts = tuple([flatten(value, is_leaf, leaves) for value in attributes.values()])
-            return Attributes(kind), tuple(attributes), parts
+            own = attributes(tree)
+            parts = tuple([flatten(value, is_leaf, leaves) for value in own.values()])
+            return Attributes(kind), tuple(own), parts
     # 1, 1.0 and True are equal, and so are 0.0 and -0.0: the type tells them apart.
     if kind is float:
         value = exact(tree)
@@ -135,7 +135,8 @@ def _has_attributes(kind: Any) -> bool:
     return compared and kind.__new__ is object.__new__ and not is_ours(kind)
 
 
-def _attributes(instance: Any) -> dict[str, Any]:
+def attributes(instance: Any) -> dict[str, Any]:
+    """Those that such an object is taken apart into."""
     fields = getattr(type(instance), "__dataclass_fields__", ())
     found = {name: getattr(instance, name) for name in fields if hasattr(instance, name)}
     return found | getattr(instance, "__dict__", {})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as _numpy  # noqa: F401, first of all: from deep inside our own imports it takes longer to load
 
+from tenfold.base import loading as _loading  # noqa: F401, the time at which the rest begins to load
 from tenfold.base.garbage import kept as _kept
 
 with _kept():  # looking for garbage there would take a tenth of the time

@@ -9,11 +9,12 @@ compiles little.
 from __future__ import annotations
 
 import fnmatch
+import functools
 import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from tenfold.capi.describe import HEADER, describe
 from tenfold.capi.generate import generate
 from tenfold.capi.kept import locked, tidy, unfinished
 from tenfold.capi.locate import Libtorch, cache_folder, find_libtorch, require_own
+from tenfold.capi.remembered import recall, remember, state_of
 from tenfold.capi.sonames import link_names, soname
 from tenfold.version import release
 
@@ -136,14 +138,8 @@ class _Work:
     def __init__(self, libtorch: Libtorch, sanitize: tuple[str, ...], jobs: int, progress: Progress):
         self.libtorch, self.jobs, self.progress = libtorch, jobs, progress
         self.compilers = {".c": compiler("CC", "gcc", "cc"), ".cpp": compiler("CXX", "g++", "c++")}
+        self.versions = [version_of(each) for each in self.compilers.values()]
         self.running = Running()
-        self.files = generate(describe(libtorch), libtorch, SHARDS)
-        self.files[HEADER.name] = HEADER.read_text(encoding="utf-8")
-        self.files[TORCH_HEADER] = (HEADER.parent / TORCH_HEADER).read_text(encoding="utf-8")
-        for path in sorted(_SOURCES.iterdir()):
-            if path.suffix in (".c", ".cpp", ".h"):
-                self.files[path.name] = path.read_text(encoding="utf-8")
-        self.units = [self._unit(each.split()) for each in TOGETHER]
         self.optimize = {
             ".c": ["-O1", "-foptimize-sibling-calls", "-freorder-functions"],
             ".cpp": ["-O1" if sanitize else "-O2"],  # with sanitizers -O2 compiles for a quarter of an hour
@@ -161,29 +157,47 @@ class _Work:
         )
         # To look at an object's class needs the type information of libtorch's, of which it exports some.
         self.sanitize += ["-fno-sanitize=vptr"] if "undefined" in sanitize else []
-        whole = "\n".join(f"{name}\n{text}" for name, text in sorted(self.files.items()))
-        whole += soname("libtenfold")
-        self.folder = cache_folder() / f"{libtorch.version}-{self._hash('build', whole)}"
 
-    def _unit(self, patterns: Sequence[str]) -> list[str]:
-        """Make a source of all sources with such names, and return those."""
-        names = [name for pattern in patterns for name in fnmatch.filter(self.files, f"{pattern}.cpp")]
-        self.files[f"unit_{names[0]}"] = "".join([f'#include "{name}"\n' for name in names])
-        return names
+    @functools.cached_property
+    def folder(self) -> Path:
+        """Where the build lies: its name says what it is made from."""
+        cache = cache_folder()
+        state = state_of(self.libtorch, *self._settings())
+        name = recall(cache, state)
+        if name is None:
+            whole = "\n".join(f"{name}\n{text}" for name, text in sorted(self.files.items()))
+            whole += soname("libtenfold")
+            name = f"{self.libtorch.version}-{self._hash('build', whole)}"
+            remember(cache, state, name)
+        return cache / name
+
+    @functools.cached_property
+    def files(self) -> dict[str, str]:
+        """The sources by their names: those that are generated, and those that are written by hand."""
+        files = generate(describe(self.libtorch), self.libtorch, SHARDS)
+        files[HEADER.name] = HEADER.read_text(encoding="utf-8")
+        files[TORCH_HEADER] = (HEADER.parent / TORCH_HEADER).read_text(encoding="utf-8")
+        for path in sorted(_SOURCES.iterdir()):
+            if path.suffix in (".c", ".cpp", ".h"):
+                files[path.name] = path.read_text(encoding="utf-8")
+        for names in [_together(files, each) for each in TOGETHER]:
+            files[f"unit_{names[0]}"] = "".join([f'#include "{name}"\n' for name in names])
+        return files
 
     def _hash(self, *parts: str) -> str:
-        versions = [version_of(compiler) for compiler in self.compilers.values()]
-        settings = [
+        return hashlib.sha256("\0".join([*parts, *self._settings()]).encode()).hexdigest()[:16]
+
+    def _settings(self) -> list[str]:
+        return [
             *self.common,
             *self.sanitize,
             *self.optimize[".cpp"],
             *self.optimize[".c"],
             *self.shared,
             str(self.libtorch.folder),
-            *versions,
+            *self.versions,
             release,
         ]
-        return hashlib.sha256("\0".join([*parts, *settings]).encode()).hexdigest()[:16]
 
     def run(self) -> None:
         self.progress("libtenfold", 0, 1)
@@ -214,7 +228,7 @@ class _Work:
         kept = cache_folder() / "objects"
         kept.mkdir(exist_ok=True)
         # The largest first: what is started last should be short.
-        in_units = {name for unit in self.units for name in unit}
+        in_units = {name for each in TOGETHER for name in _together(self.files, each)}
         names = [name for name in self.files if not name.endswith(".h") and name not in in_units]
         slow = {name for name in names if any("torch/csrc" in text for text in self._made_from(name))}
         names.sort(key=lambda name: (name not in slow, -len(self.files[name])))
@@ -325,6 +339,11 @@ class _Work:
             f"Name: tenfold\nDescription: libtorch for any language, over a C ABI\nVersion: {release}\n"
             'Libs: -L"${libdir}" -ltenfold -Wl,-rpath,"${libdir}"\nCflags: -I"${includedir}"\n'
         )
+
+
+def _together(files: Iterable[str], patterns: str) -> list[str]:
+    """The sources whose names fit patterns."""
+    return [name for each in patterns.split() for name in fnmatch.filter(files, f"{each}.cpp")]
 
 
 _INCLUDE = re.compile(r'^#include "([\w.]+)"', re.MULTILINE)

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import IO
 
 from tenfold.base.errors import EngineError
+from tenfold.capi.remembered import SUFFIX
 
-__all__ = ["BUILDS", "OBJECT_BYTES", "locked", "tidy", "unfinished"]
+__all__ = ["BUILDS", "OBJECT_BYTES", "STATES", "locked", "tidy", "unfinished"]
 
 BUILDS = 8
+STATES = 64  # of the sources, whose builds are remembered
 OBJECT_BYTES = 256 << 20
 _HOUR = 3600.0
 _UNFINISHED = "building-"
@@ -69,6 +71,9 @@ def tidy(cache: Path) -> None:
         if _is_old(found) and not folder.exists():
             with suppress(BlockingIOError), locked(folder, wait=False):
                 lock.unlink(missing_ok=True)
+    for known, found in _latest_first(cache.glob(f"*{SUFFIX}"))[STATES:]:
+        if _is_old(found):
+            known.unlink(missing_ok=True)
     held = 0
     for kept, found in _latest_first((cache / "objects").glob("*.o")):
         held += found.st_size

@@ -146,6 +146,15 @@ def test_a_list_that_is_given_twice_and_changed_is_refused():
     assert tn.compile(lambda a, b: a[0] + b[0])(cache, cache).item() == 2
 
 
+def test_a_list_that_is_given_twice_is_refused_also_where_two_lists_were_given_before():
+    f = tn.compile(lambda x, a, b: (a.append(1), b.append(2), x * 2)[-1])
+    f(tn.ones(1), [], [])
+    cache = []
+    with pytest.raises(TraceError, match="given twice"):
+        f(tn.ones(1), cache, cache)
+    assert cache == []
+
+
 def test_a_function_that_fails_changes_nothing():
     cache = [tn.arange(3.0)]
 

@@ -6,12 +6,13 @@ program, and is done to the caller's own container after each run.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tenfold.base.errors import TraceError
+from tenfold.base.source import capture
 from tenfold.trace import tree
 
 Path = tuple[Any, ...]  # keys, places and names, from the arguments inwards
@@ -31,6 +32,7 @@ class Changed(NamedTuple):
 
     def done_to(self, arguments: Any) -> Any:
         """The result, once the caller's containers are changed."""
+        _refuse_twice(arguments)
         found = [(_find(arguments, path), contents) for path, contents in self.changes]
         new = [(container, _with_own(contents, arguments)) for container, contents in found]
         for container, contents in new:
@@ -54,16 +56,21 @@ class Passed:
         ]
         if not changed:
             return result
-        _, container, _ = changed[0]
-        own = Counter(id(container) for _, container in _containers(arguments, ()))
-        if max(own.values()) > 1:
-            raise TraceError(
-                f"the function changes a {type(container).__name__} among its arguments, of which one is "
-                "given twice",
-                help="pass it once, or a copy of it",
-            )
+        _refuse_twice(arguments)
         paths = {id(container): path for path, container in self._containers}
         return Changed(result, tuple([(path, _with_kept(contents, paths)) for path, _, contents in changed]))
+
+
+def _refuse_twice(arguments: Any) -> None:
+    """Refuse one container in two places: a change of one copy would have to be seen in the other."""
+    seen: set[int] = set()
+    for _, container in _containers(arguments, ()):
+        if id(container) in seen:
+            raise TraceError(
+                f"the function changes its arguments, and one {type(container).__name__} is given twice",
+                help="pass it once, or a copy of it",
+            ).located("compile", capture())
+        seen.add(id(container))
 
 
 def _containers(branch: Any, path: Path) -> Iterator[tuple[Path, Any]]:

@@ -130,3 +130,15 @@ def test_a_package_that_is_missing_is_no_internal_error(capsys):
     assert capsys.readouterr().err == (
         "error: libtenfold is built against libtorch\n  help: pip install torch==2.13.0\n"
     )
+
+
+@pytest.mark.parametrize(("arguments", "freezes"), [(("build", "a.purple"), True), (("a.purple",), False)])
+def test_only_a_process_that_ran_no_program_ends_without_a_search_for_garbage(
+    arguments: tuple[str, ...], freezes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen: list[bool] = []
+    monkeypatch.setattr(sys, "argv", ["purple", *arguments])
+    monkeypatch.setattr(cli, "main", lambda: 3)
+    monkeypatch.setattr(cli.gc, "freeze", lambda: frozen.append(True))
+    assert cli.command() == 3
+    assert frozen == [True] * freezes

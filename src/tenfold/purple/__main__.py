@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from tenfold.purple.cli import main
+from tenfold.purple.cli import command
 
-sys.exit(main())
+sys.exit(command())

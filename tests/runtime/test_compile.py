@@ -249,6 +249,17 @@ def test_what_methods_of_a_dataclass_reach_is_compared(monkeypatch):
     assert f(Batch(tn.ones(1))).item() == 5
 
 
+@pytest.mark.parametrize("first", ["parameter", "plain"])
+def test_without_gradients_a_parameter_and_a_plain_tensor_are_told_apart(first):
+    f = tn.compile(lambda p: p * 1 if p.grad is None else p - p.grad)
+    parameter, plain = tn.nn.Parameter(tn.ones(2)), tn.ones(2)
+    parameter.grad = tn.ones(2) * 3
+    expected = {"parameter": (parameter, [-2, -2]), "plain": (plain, [1, 1])}
+    with tn.no_grad():
+        for name, (tensor, values) in sorted(expected.items(), key=lambda each: each[0] != first):
+            assert f(tensor).tolist() == values, name
+
+
 def test_an_argument_that_contains_itself_is_refused():
     batch = Batch(tn.ones(1))
     batch.factor = [batch]

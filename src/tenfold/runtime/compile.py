@@ -115,7 +115,7 @@ class Signature(NamedTuple):
     # Which tensors are the same, and whether others share memory: it decides what a write is seen by.
     same: tuple[int, ...]
     shared: bool
-    asks: tuple[bool, ...] | None  # for gradients
+    asks: tuple[bool, ...]  # for gradients
     settings: tuple[Any, ...]
 
     @property
@@ -217,7 +217,12 @@ class Programs:
         current = [argument.current() for argument in tensors]
         types = tuple([(value.type, value.device) for value in current])
         same = tuple([[id(other) for other in tensors].index(id(argument)) for argument in tensors])
-        asks = tuple([value.origin is not None for value in current]) if context.grad_enabled else None
+        # Which arguments gradients flow to; or with gradients off, in which they may be found.
+        asks = (
+            tuple([value.origin is not None for value in current])
+            if context.grad_enabled
+            else tuple([argument.collector is not None for argument in tensors])
+        )
         del current  # what refers to a value besides its tensor keeps it from being written in place
         key = Signature(structure, types, same, shares_memory(tensors), asks, _settings())
         try:

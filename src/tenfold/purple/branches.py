@@ -47,6 +47,7 @@ class Branches:
         self.truths: dict[Variable, Truths] = dict.fromkeys(others, EITHER)
         # Of what is not computed yet; in the end, of what never is.
         self.unknown = NEVER
+        self.met_unknown = False  # whether that was asked for, since `infer` last set this
 
     def note(self, let: Let, types: list[str]) -> bool:
         """Add what a definition gives, by the types of its operands; whether that is more than was known."""
@@ -61,7 +62,7 @@ class Branches:
             case ir.Prim(name="not", args=[arg]):
                 return frozenset(not truth for truth in self.of(arg, types[0]))
             case ir.Prim(name=name, args=[_]) if name in SATISFIED:
-                return self.unknown if types[0] == "none" else satisfied(name, types[0])
+                return self.not_computed() if types[0] == "none" else satisfied(name, types[0])
         return EITHER
 
     def of(self, atom: Atom, type_: str) -> Truths:
@@ -69,10 +70,14 @@ class Branches:
         if isinstance(atom, Constant):
             return frozenset((atom.value is not False and atom.value is not NIL,))
         if type_ == "bool":
-            return self.truths.get(atom, EITHER) or self.unknown
+            return self.truths.get(atom, EITHER) or self.not_computed()
         if type_ in ("none", "nil"):
-            return self.unknown if type_ == "none" else frozenset((False,))
+            return self.not_computed() if type_ == "none" else frozenset((False,))
         return frozenset((True,)) if type_ in TRUE else EITHER
+
+    def not_computed(self) -> Truths:
+        self.met_unknown = True
+        return self.unknown
 
 
 def satisfied(name: str, type_: str) -> Truths:

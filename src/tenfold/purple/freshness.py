@@ -19,28 +19,30 @@ class Freshness:
                 self.held.update(function.params)
             self.held.update(function.captured)
             self.held |= _shared(function, live[id(function)])
+        statements = {id(function): ir.statements(function.body) for function in functions}
         changed = True
         while changed:
             before = len(self.held) + len(self.held_results)
             for function in functions:
-                self.look_at(function)
+                self.look_at(function, statements[id(function)])
             changed = len(self.held) + len(self.held_results) > before
-        self.made = _made(functions)  # results of functions that make them on some path
+        self.made = _made(functions, statements)  # results of functions that make them on some path
 
     def is_fresh(self, atom: Atom) -> bool:
         if isinstance(atom, Variable):
             return atom not in self.held
         return ir.is_immediate(atom.value)
 
-    def look_at(self, function: Function) -> None:
-        for statement in ir.statements(function.body):
+    def look_at(self, function: Function, statements: list[ir.Statement]) -> None:
+        for statement in statements:
             called = effects.passes(statement)
             if called is not None:
                 pairs = zip(called[0].all_params, called[1])
                 self.held |= {param for param, arg in pairs if not self.is_fresh(arg)}
             match statement:
-                case Let() if not self.makes_fresh(statement.op):
-                    self.held.add(statement.var)
+                case Let():
+                    if statement.var not in self.held and not self.makes_fresh(statement.op):
+                        self.held.add(statement.var)
                 case ir.LetTry():
                     self.held.add(statement.var)
                 case ir.Return() if not self.is_fresh(statement.value):
@@ -63,7 +65,7 @@ class Freshness:
         return isinstance(op, ir.Convert | ir.MakeRecord | ir.MakeClosure)
 
 
-def _made(functions: list[Function]) -> set[Variable]:
+def _made(functions: list[Function], statements: dict[int, list[ir.Statement]]) -> set[Variable]:
     """The variables that hold what a function called makes on some of its paths, if not on all."""
     found: set[Variable] = set()
     makers = {id(function) for function in functions if function.has_hole}
@@ -71,7 +73,7 @@ def _made(functions: list[Function]) -> set[Variable]:
     while len(found) + len(makers) > before:
         before = len(found) + len(makers)
         for function in functions:
-            for statement in ir.statements(function.body):
+            for statement in statements[id(function)]:
                 match statement:
                     case Let(op=ir.CallKnown(function=callee)) if id(callee) in makers:
                         found.add(statement.var)

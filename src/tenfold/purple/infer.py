@@ -81,6 +81,7 @@ class Inference:
         self.tensors = uses_tensors(module.program)
         self.globals: dict[str, str] = {}
         self.waiting: dict[Function, None] = {}  # functions to look at again
+        self.undecided: set[Function] = set()  # those that asked, when last looked at, what is not computed
         self.users: dict[Any, list[Function]] = {}  # by variable, function or global: who looks at it
         self.absent: set[Variable] = set()  # parameters that some call does not give
         self.ranges: dict[Variable | Function | str, ranges.Interval] = {}  # of those that are an "int"
@@ -103,14 +104,19 @@ class Inference:
             self.note_uses(function)
         self.settle(functions)
         self.branches.unknown = EITHER  # what is left is never reached, and typed all the same
-        self.settle(functions)
+        self.settle([function for function in functions if function in self.undecided])
 
     def settle(self, functions: list[Function]) -> None:
         self.waiting = dict.fromkeys(functions)
         while self.waiting:
             function = next(iter(self.waiting))
             del self.waiting[function]
+            self.branches.met_unknown = False
             self.block(function.body, function)
+            if self.branches.met_unknown:
+                self.undecided.add(function)
+            else:
+                self.undecided.discard(function)
 
     def block(self, block: Block, function: Function) -> None:
         """Look at the statements that can be reached, as far as types are known."""
@@ -145,7 +151,8 @@ class Inference:
     def statement(self, each: ir.Statement, function: Function) -> None:
         match each:
             case Let():
-                self.widen(each.var, self.op(each.op), self.given_within(each.op))
+                found = self.op(each.op)
+                self.widen(each.var, found, self.given_within(each.op) if found == "int" else None)
                 if each.var.type == "bool" and self.branches.note(
                     each, [self.of(arg) for arg in each.op.args]
                 ):

@@ -84,16 +84,20 @@ def _makes_tensor(each: ir.Statement, makers: set[int]) -> bool:
 def names_of_params(function: Function, params: set[Variable]) -> dict[Atom, set[Variable]]:
     """By variable: the parameters whose value it may be another name of."""
     names: dict[Atom, set[Variable]] = {param: {param} for param in params}
+    if not names:
+        return names
+    copies = [
+        (each.var, each.op.args[0])
+        for each in ir.statements(function.body)
+        if isinstance(each, Let) and isinstance(each.op, ir.Copy)
+    ]
     changed = True
     while changed:
         changed = False
-        for statement in ir.statements(function.body):
-            if (
-                isinstance(statement, Let)
-                and isinstance(statement.op, ir.Copy)
-                and statement.op.args[0] in names
-            ):
-                known = names.setdefault(statement.var, set())
-                changed |= not names[statement.op.args[0]] <= known
-                known |= names[statement.op.args[0]]
+        for var, source in copies:
+            more = names.get(source)
+            if more:
+                known = names.setdefault(var, set())
+                changed |= not more <= known
+                known |= more
     return names

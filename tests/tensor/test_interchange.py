@@ -92,6 +92,199 @@ def test_ours_lives_as_long_as_what_others_made_of_it():
     assert array.min() == array.max() == 7
 
 
+def both(program):
+    """What a program gives here and in PyTorch."""
+    return program(tn), program(torch)
+
+
+def test_an_op_sees_what_an_array_holds_when_it_is_called():
+    def program(t):
+        array = np.ones(3, np.float32)
+        x = t.from_numpy(array)
+        results = [
+            x * 2,
+            x.clone(),
+            x.double(),
+            x.to(t.int64),
+            t.as_tensor(array, dtype=t.float64),
+            t.cat([t.from_numpy(array), x]),
+            t.stack([x, x]).sum(0),
+            x[1:] + 1,
+        ]
+        array[:] = 9
+        return [result.tolist() for result in results]
+
+    ours, theirs = both(program)
+    assert ours == theirs
+
+
+def test_an_array_may_be_filled_anew_for_each_round_of_a_loop():
+    def program(t):
+        array, shared = np.zeros(3), []
+        once = t.from_numpy(array)
+        for i in range(4):
+            array[:] = i
+            shared += [once + 1, t.from_numpy(array) * 2]
+        return [each.tolist() for each in shared]
+
+    ours, theirs = both(program)
+    assert ours == theirs
+
+
+def test_a_large_array_may_be_filled_anew_for_each_tensor():
+    array, doubled = np.zeros(100_000), []
+    for i in range(3):
+        array[:] = i
+        doubled.append(tn.from_numpy(array) * 2)
+    assert [each[-1].item() for each in doubled] == [0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [lambda array: array, lambda array: array.T, lambda array: array[::2], lambda array: array[:, 1:]],
+    ids=["whole", "transposed", "every second row", "columns"],
+)
+def test_a_tensor_and_its_views_show_later_changes_of_an_array(taken):
+    def program(t):
+        array = np.arange(12.0).reshape(4, 3)
+        x = t.from_numpy(taken(array))
+        views = [x, x[0], x[:, 1], x.t(), x.detach()]
+        seen = [[view.tolist() for view in views]]
+        for i in range(2):
+            array[i, i + 1] = 50 + i
+            results = [view.sum() for view in views]
+            array[0, 2] = -i
+            seen += [[result.item() for result in results], [view.tolist() for view in views]]
+        return seen
+
+    ours, theirs = both(program)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.bool_, np.complex128, np.uint8, np.float64])
+def test_every_dtype_shows_later_changes(dtype):
+    def program(t):
+        array = np.array([0, 1, 1], dtype)
+        x = t.from_numpy(array)
+        before = x.clone()
+        array[0] = 1
+        return before.tolist(), x.tolist(), x.clone().tolist()
+
+    ours, theirs = both(program)
+    assert ours == theirs
+
+
+def test_a_nan_and_a_negative_zero_are_changes_as_others():
+    array = np.array([0.0, np.nan])
+    x = tn.from_numpy(array)
+    assert x.signbit().tolist() == [False, False]
+    array[0] = -0.0
+    assert x.signbit().tolist() == [True, False]
+    array[1] = 1
+    assert x.isnan().tolist() == [False, False]
+
+
+def test_bytes_of_a_bytearray_are_read_when_an_op_is_called():
+    def program(t):
+        buffer = bytearray([1, 2, 3])
+        x = t.frombuffer(buffer, dtype=t.uint8)
+        before = x + 1
+        buffer[0] = 7
+        return before.tolist(), x.tolist()
+
+    ours, theirs = both(program)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_pytorch_tensor_is_read_when_an_op_is_called(dtype):
+    theirs = torch.ones(3, dtype=dtype)
+    ours = tn.from_dlpack(theirs)
+    before = ours * 2
+    theirs[0] = 5
+    assert before.tolist() == [2, 2, 2]
+    assert ours.tolist() == [5, 1, 1]
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_compiled_function_reads_an_array_at_the_call(passed):
+    def program(t):
+        array = np.zeros(3, np.float32)
+        x, ones = t.from_numpy(array), t.ones(3)
+        function = (lambda y: y * 2 + 1) if passed else (lambda y: y + x)
+        if t is tn:
+            function = tn.compile(function)
+        results = []
+        for i in range(4):
+            array[i % 3] = i
+            results.append(function(x if passed else ones))
+            array[0] = -1
+        return [result.tolist() for result in results]
+
+    ours, theirs = both(program)
+    assert ours == theirs
+
+
+def test_a_compiled_function_may_write_to_a_tensor_of_an_array():
+    array = np.zeros(3, np.float32)
+    x, ones = tn.from_numpy(array), tn.ones(3)
+
+    @tn.compile
+    def add(y):
+        x.add_(y)
+        return x * 2
+
+    assert [add(ones).tolist() for _ in range(3)] == [[2] * 3, [4] * 3, [6] * 3]
+    assert x.tolist() == [3] * 3 and array.tolist() == [0] * 3
+
+
+def test_a_changed_array_keeps_the_gradients_of_its_tensor():
+    def program(t):
+        array = np.ones(3)
+        x = t.from_numpy(array).requires_grad_()
+        (x * x).sum().backward()
+        array[0] = 5
+        (x * x).sum().backward()
+        return x.grad.tolist(), x.is_leaf, x.detach().tolist()
+
+    ours, theirs = both(program)
+    assert ours == theirs
+
+
+def test_the_array_of_a_tensor_that_shares_one_is_that():
+    def program(t):
+        array = np.ones(3)
+        x = t.from_numpy(array)
+        x.numpy()[0] = 4
+        return array.tolist(), x.tolist(), (x + 1).tolist(), np.shares_memory(x.numpy(), array)
+
+    ours, theirs = both(program)
+    assert ours == theirs
+
+
+def test_an_array_that_nobody_else_holds_is_not_copied():
+    array = np.ones(1000)
+    address, x = array.ctypes.data, tn.from_numpy(array[10:])
+    del array
+    assert x[:1].tolist() == [1]
+    assert x.data_ptr() == address + 80
+    assert tn.frombuffer(b"abcd", dtype=tn.uint8)[1:].tolist() == [98, 99, 100]
+
+
+def test_a_loader_gives_what_an_array_holds_when_a_batch_is_made():
+    def program(t):
+        array = np.zeros((4, 2))
+        data = t.utils.data.TensorDataset(t.from_numpy(array))
+        batches = []
+        for (batch,) in t.utils.data.DataLoader(data, batch_size=2):
+            array += 1
+            batches.append(batch)
+        return [batch.tolist() for batch in batches]
+
+    ours, theirs = both(program)
+    assert ours == theirs
+
+
 def test_writing_to_the_tensor_leaves_the_array_alone():
     array = np.zeros(8)
     ours = tn.from_numpy(array)

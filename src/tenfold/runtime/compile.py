@@ -84,13 +84,13 @@ def compiled(
 @functools.cache
 def _reader_of(count: int) -> Callable[..., Callable[..., list[Any] | None]]:
     """Makes, for so many types, the function from as many tensors to their buffers, or to None if one is
-    of another type, a view, or asks for gradients. It is written out for its count, since a loop over the
+    of another type, or asks for gradients. It is written out for its count, since a loop over the
     arguments would take a twentieth of a call."""
     names = range(count)
     arguments = ", ".join([f"tensor{i}" for i in names])
     asks = [
-        f"  value{i} = tensor{i}._value\n"
-        f"  if value{i}.type is not type{i} or value{i}.origin is not None or tensor{i}._alias is not None"
+        f"  value{i} = tensor{i}._value if tensor{i}._alias is None else tensor{i}.current()\n"
+        f"  if value{i}.type is not type{i} or value{i}.origin is not None"
         f" or type(tensor{i}) is not kind{i}:\n"
         "   return None\n"
         for i in names
@@ -190,18 +190,22 @@ class Programs:
         if count > 1 and len(set(map(id, args))) != count:
             return OTHER
         key: list[Any] = []
-        plain = self._tensor
+        plain, aliases = self._tensor, 0
         for arg in args:
             tensor: Any = arg
             if type(arg) is not plain and (not isinstance(arg, plain) or _overrides(tensor.__class__, plain)):
                 return OTHER
-            value = tensor._value
-            if tensor._alias is not None or value.origin is not None:
+            if tensor._alias is None:
+                value = tensor._value
+            else:
+                value = tensor.current()
+                aliases += 1
+            if value.origin is not None:
                 return OTHER
             key += (value.type, value.device)
             del value  # what refers to it besides its tensor keeps it from being written in place
         latest = self.recent.get(tuple(key))
-        if latest is None or latest[1] != _settings():
+        if latest is None or latest[1] != _settings() or (aliases > 1 and shares_memory(args)):
             return OTHER
         return latest[0].run(args, self._tensor)
 
@@ -411,7 +415,7 @@ class Programs:
         distinct = len({id(arg) for arg in args}) == len(args)
         if not kwargs and distinct and all(isinstance(arg, self._tensor) for arg in args):
             values = [arg.current() for arg in args]
-            if all(value.origin is None for value in values) and all(arg._alias is None for arg in args):
+            if all(value.origin is None for value in values) and not shares_memory(args):
                 if len(self.recent) >= MAX_SIGNATURES:
                     self.recent.clear()
                 key = tuple([of for value in values for of in (value.type, value.device)])

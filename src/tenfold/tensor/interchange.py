@@ -27,6 +27,7 @@ from tenfold.engines import xla
 from tenfold.flat.ir import TensorType
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.overriding import DisableTorchFunctionSubclass
+from tenfold.tensor.views import borrowing
 from tenfold.trace.graph import Value
 
 DeviceLike = Device | str | int
@@ -114,12 +115,19 @@ def _shared(obj: Any, dtype: DType | type | None) -> Any:
 
 @located
 def from_numpy(array: np.ndarray) -> Tensor:
-    """A tensor that reads a NumPy array's own memory, until it is first computed with: then it is copied to
-    where the engine wants it. In-place operators give the tensor new memory."""
+    """A tensor that reads a NumPy array's own memory: an op sees what it holds when the op is called.
+    In-place operators give the tensor new memory."""
     if not isinstance(array, np.ndarray):
         raise ArgumentError(f"takes a NumPy array, not {type(array).__name__}", help="use tenfold.tensor")
     dtypes.from_numpy(array.dtype)
-    return leaf(_dense(array), Device("cpu"))
+    return _borrowed(np.asarray(array))
+
+
+def _borrowed(memory: np.ndarray) -> Tensor:
+    """A tensor on memory that others may write."""
+    tensor = leaf(memory, Device("cpu"))
+    tensor._alias = borrowing(tensor._value, memory)
+    return tensor
 
 
 @located
@@ -148,7 +156,7 @@ def frombuffer(
         raise ArgumentError(
             f"{count} elements of {wanted.name} need more than the {left} bytes that are there"
         )
-    return _asking(leaf(np.frombuffer(buffer, wanted.numpy, count, offset), Device("cpu")), requires_grad)
+    return _asking(_borrowed(np.frombuffer(buffer, wanted.numpy, count, offset)), requires_grad)
 
 
 @located
@@ -204,6 +212,8 @@ def _imported(array: Any) -> Tensor:
     else:
         raise UnsupportedError(f"memory of DLPack's device type {int(kind)} is neither a CPU's nor CUDA's")
     buffer = xla.from_dlpack(array.__dlpack__(), place)
+    if place.type == "cpu":
+        return _borrowed(xla.fetch(buffer))
     dtype = dtypes.from_numpy(np.dtype(buffer.dtype))
     if not xla.is_row_major(buffer):
         return leaf(_dense(xla.fetch(buffer)), place, dtype)

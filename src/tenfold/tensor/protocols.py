@@ -37,7 +37,7 @@ class Protocols(Described):
         facts = [str(self._value.type), str(self.device.resolved)]
         facts += ["requires_grad"] if self.requires_grad else []
         known = context.recorder is None and self.device.type != "meta"
-        return tensor_html(self._host() if known else None, " · ".join(facts))
+        return tensor_html(self._present() if known else None, " · ".join(facts))
 
     def __repr__(self) -> str:
         if context.recorder is not None:
@@ -60,7 +60,7 @@ class Protocols(Described):
             return (
                 f"tensor(..., {', '.join([suffixes[0], f'size={tuple(self.shape)}', *dtype, *suffixes[1:]])})"
             )
-        return formatting.format_tensor(self._host(), self.dtype, suffixes=suffixes)
+        return formatting.format_tensor(self._present(), self.dtype, suffixes=suffixes)
 
     def __format__(self, spec: str) -> str:
         traced = context.recorder is not None and self._value.buffer is None
@@ -156,11 +156,16 @@ class Protocols(Described):
         alias, seen = self._alias, None
         if alias is not None and alias.steps and context.recorder is None:
             seen = views.on_host(alias, self._value.type)
-        host = self._host() if seen is None else seen
+        host = self._present() if seen is None else seen
         return host.astype(np.float32) if self.dtype.kind == "float" and host.dtype.kind != "f" else host
 
+    def _present(self) -> np.ndarray:
+        """The data to be read at once: memory that others may write is read where it lies."""
+        memory = views.memory_of(self._alias) if context.recorder is None else None
+        return self._host() if memory is None else memory
+
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The data as a NumPy array; on the CPU the same memory, read-only."""
+        """The data as a NumPy array; on the CPU the same memory, read-only unless it is another array's."""
         if self.device.type != "cpu" and not force:
             raise DeviceError(
                 f"a tensor on {self.device} has no NumPy array",
@@ -171,6 +176,9 @@ class Protocols(Described):
                 "a tensor that requires gradients has no NumPy array, which could not pass them on",
                 help="use .detach().numpy() or .numpy(force=True)",
             ).located("numpy", capture())
+        memory = views.memory_of(self._alias)
+        if memory is not None and context.recorder is None:
+            return memory.view()
         array = self._host().view()
         array.flags.writeable = False
         return array

@@ -398,6 +398,9 @@ class Tensor(Protocols):
         """The address of the first element, 0 if there is none. A view shares the memory of its base."""
         if 0 in self.shape:
             return 0
+        memory = views.memory_of(self._alias)
+        if memory is not None:
+            return memory.ctypes.data
         root = self if self._alias is None else Tensor(self._alias.storage.value)
         data = root._computed().buffer
         start = data.ctypes.data if type(data) is np.ndarray else xla.pointer(root._buffer())
@@ -424,7 +427,9 @@ class Tensor(Protocols):
                 raise BufferError(f"a tensor on {self.device} cannot be lent to DLPack's {tuple(dl_device)}")
             return leaf(self._host(), Device("cpu"), self.dtype).__dlpack__(copy=copy)
         lent = leaf(self._host().copy(), self.device, self.dtype) if copy else self
-        held = lent._computed().buffer
+        held = views.memory_of(lent._alias)
+        if held is None:
+            held = lent._computed().buffer
         if type(held) is np.ndarray and held.flags.c_contiguous and held.flags.writeable:
             return xla.lend(held)
         return xla.to_dlpack(lent._buffer())

@@ -18,13 +18,16 @@ A view row of the table gives these facts:
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tenfold.base import owners
 from tenfold.base.errors import ShapeError, UnsupportedError
+from tenfold.base.forking import forkable
 from tenfold.flat.ir import TensorType
 from tenfold.flat.strides import Layout, contiguous
 from tenfold.ops.table import Row, find
@@ -44,7 +47,8 @@ class Storage(Holder):
     """The memory behind tensors that alias: its present value, and how often it was written; `leaf` if all of
     it is one tensor that collects gradients."""
 
-    __slots__ = ("__weakref__", "leaf", "value", "version")
+    __slots__ = ("__weakref__", "borrowed", "leaf", "value", "version")
+    borrowed: tuple[np.ndarray, bytes | None]  # the memory of others, and what it last held; see Borrowed
 
     def __init__(self, value: Value, leaf: Origin | None = None):
         self.value = value
@@ -59,6 +63,104 @@ class Storage(Holder):
             value.origin = self.leaf
         self.value = value
         self.version += 1
+
+
+class Borrowed(Storage):
+    """Memory that others may write, such as that of an array given to `from_numpy`. Reading it takes a
+    snapshot: an op that was recorded does not see later changes of the memory, while the tensors that alias
+    it do, as if it was written in place. It becomes a plain storage when nobody else can write the memory
+    any more, when a tensor writes to it, and after the first snapshot if it is larger than COMPARED."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> Value:
+        self._look()
+        return _value.__get__(self)
+
+    @value.setter
+    def value(self, value: Value) -> None:
+        _value.__set__(self, value)
+
+    @property
+    def version(self) -> int:
+        self._look()
+        return _version.__get__(self)
+
+    @version.setter
+    def version(self, version: int) -> None:
+        self._own()  # it is written here
+        self.version = version
+
+    def replace(self, value: Value) -> None:
+        self._own()
+        self.replace(value)
+
+    def _own(self) -> None:
+        with _looking:
+            if self.__class__ is Borrowed:  # else another thread was here first
+                self.__class__ = Storage  # type: ignore[assignment]
+                del self.borrowed
+
+    def _look(self) -> None:
+        """Take a snapshot if the memory is not as it was at the last look."""
+        with _looking:
+            if self.__class__ is not Borrowed:
+                return
+            memory, seen = self.borrowed
+            ours = self._is_ours()
+            if seen is None or memory.tobytes() != seen:
+                snapshot = np.asarray(memory, order="C") if ours else np.array(memory, order="C")
+                if seen is None:
+                    _value.__get__(self).buffer = snapshot  # nobody has read it yet
+                else:
+                    self._change_to(snapshot)
+                if memory.nbytes <= COMPARED:
+                    self.borrowed = memory, snapshot.tobytes()
+            if ours or memory.nbytes > COMPARED:
+                self._own()
+
+    def _change_to(self, snapshot: np.ndarray) -> None:
+        before = _value.__get__(self)
+        value = Value(before.type, before.device, buffer=snapshot)
+        value.source = before.source
+        value.origin = self.leaf or (None if before.origin is None else before.origin.beside())
+        self.value = value
+        _version.__set__(self, _version.__get__(self) + 1)
+
+    def _is_ours(self) -> bool:
+        """Whether nobody else holds the memory: neither the array that was given nor one that it is a part
+        of. Bytes never change."""
+        memory: Any = self.borrowed[0]
+        others = 2 + (_value.__get__(self).buffer is memory)  # `borrowed`, a name in `_look`, and the value
+        while type(memory) is np.ndarray:
+            if owners.count(memory) > owners.NAMED + others:
+                return False
+            memory, others = memory.base, 1
+        return memory is None or type(memory) is bytes
+
+
+_value, _version = vars(Storage)["value"], vars(Storage)["version"]  # where the properties keep theirs
+_looking = forkable(threading.RLock())
+# Borrowed memory of up to so many bytes is compared with the last snapshot whenever it is read. Larger memory
+# is read once, since a comparison would cost more than many an op on a part of it.
+COMPARED = 1 << 16
+
+
+def borrowing(value: Value, memory: np.ndarray) -> Alias:
+    """The alias that is all of some memory which others may write, for a value that is to hold its data."""
+    alias = whole(value)
+    alias.storage.borrowed = memory, None
+    alias.storage.__class__ = Borrowed
+    return alias
+
+
+def memory_of(alias: Alias | None) -> np.ndarray | None:
+    """The memory of others that an alias is all of, if it is borrowed."""
+    if alias is None or alias.steps:
+        return None
+    memory, _ = getattr(alias.storage, "borrowed", (None, None))
+    return memory
 
 
 class Place(NamedTuple):

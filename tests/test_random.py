@@ -221,6 +221,27 @@ def test_state_can_be_kept_and_put_back():
     assert tn.rand(4).tolist() == drawn
 
 
+def test_state_is_bytes_that_survive_copies_files_and_conversions(tmp_path):
+    state = tn.get_rng_state()
+    assert state.dtype is tn.uint8
+    drawn = tn.rand(4).tolist()
+    tn.save({"rng": state}, tmp_path / "state.pt")
+    for kept in (state, state.byte(), state.clone(), tn.load(tmp_path / "state.pt")["rng"]):
+        tn.set_rng_state(kept)
+        assert tn.rand(4).tolist() == drawn
+    generator = tn.Generator().manual_seed(3)
+    before = generator.get_state()
+    first = tn.rand(4, generator=generator).tolist()
+    assert tn.rand(4, generator=generator.set_state(before)).tolist() == first
+
+
+def test_seeds_are_whatever_int_takes():
+    tn.manual_seed("7")
+    assert tn.initial_seed() == 7
+    tn.manual_seed(1.5)
+    assert tn.initial_seed() == 1
+
+
 def test_drawing_inside_fork_rng_leaves_the_stream_alone():
     tn.manual_seed(5)
     expected = [tn.rand(2).tolist(), tn.rand(2).tolist()]
@@ -255,7 +276,8 @@ def test_drawing_inside_fork_rng_leaves_the_stream_alone():
         (lambda: tn.randperm(-1), "no permutation"),
         (lambda: tn.rand(2, -1), "negative"),
         (lambda: tn.Generator().manual_seed(1 << 64), "64 bits"),
-        (lambda: tn.set_rng_state(tn.zeros(3)), "u64\\[2\\]"),
+        (lambda: tn.set_rng_state(tn.zeros(3)), "u8\\[16\\]"),
+        (lambda: tn.manual_seed("seven"), "the seed is an int"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(call, message):

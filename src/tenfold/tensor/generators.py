@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, FormatError, TenfoldError, located
 from tenfold.base.forking import forkable
@@ -55,20 +56,27 @@ class Generator:
         return self._seed
 
     def get_state(self) -> Tensor:
-        return Tensor(self.state.current())
+        """The state as bytes: the seed, and how far the numbers have been drawn."""
+        return Tensor(self.state.current()).view(dtypes.uint8)
 
-    def set_state(self, state: Tensor) -> Generator:
-        if state.dtype.name != "uint64" or tuple(state.shape) != (2,):
+    def set_state(self, new_state: Tensor) -> Generator:
+        state = new_state
+        if state.dtype is dtypes.uint8 and tuple(state.shape) == (16,):
+            state = state.contiguous().view(dtypes.uint64)
+        if state.dtype is not dtypes.uint64 or tuple(state.shape) != (2,):
             raise FormatError(
-                f"a generator's state is u64[2], not {state.current().type}", help="use get_state()"
+                f"a generator's state is u8[16], not {state.current().type}",
+                help="give what get_state() or get_rng_state() of Tenfold returned: other packages draw other "
+                "numbers",
             )
-        self.state.assign(state.current())
+        self.state.assign(state.to(self.device).current())
         return self
 
     def clone_state(self) -> Generator:
         twin = Generator(self.device)
         twin._seed = self._seed
-        return twin.set_state(self.get_state())
+        twin.state.assign(self.state.current())
+        return twin
 
     def __repr__(self) -> str:
         return f"<tenfold.Generator on {self.device}, seed {self._seed}>"
@@ -106,7 +114,11 @@ def default_generator(device: Device) -> Generator:
 
 @located
 def manual_seed(seed: int) -> Generator:
-    """Start the default generators of all devices anew."""
+    """Start the default generators of all devices anew. The seed is what `int` makes of it."""
+    try:
+        seed = int(seed)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"the seed is an int: {error}") from None
     _seed[:] = [_checked(seed)]
     for generator in _generators.values():
         generator.manual_seed(seed)
@@ -153,8 +165,8 @@ class fork_rng:
 
     def __enter__(self) -> None:
         kept = [] if not self._enabled else _generators if self._devices is None else self._devices
-        self._saved = {device: default_generator(device).get_state() for device in list(kept)}
+        self._saved = {device: default_generator(device).state.current() for device in list(kept)}
 
     def __exit__(self, *error: Any) -> None:
         for device, state in self._saved.items():
-            default_generator(device).set_state(state)
+            default_generator(device).state.assign(state)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.base.dtypes import DType, bfloat16, bool_, float16, int64
+from tenfold.base.dtypes import DType, bfloat16, bool_, float16, int8, int32, int64, uint8
 from tenfold.func.control_flow import while_loop
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
@@ -217,9 +217,10 @@ def batch_norm_by_parts(
     training: bool, momentum: float, eps: float,
 ) -> list[Tensor]:  # fmt: skip
     """The layer, what it normalised by, and the next statistics."""
+    operands = (input, weight, bias, running_mean, running_var)
     if not training:
-        operands = (input, weight, bias, running_mean, running_var)
-        return [*aten("native_batch_norm")(*operands, False, momentum, eps), running_mean, running_var]
+        found = batch_norm_with_statistics(*operands, False, momentum, eps)
+        return [*found, running_mean, running_var]
     dims = [dim for dim in range(input.ndim) if dim != 1]
     along = [1, -1] + [1] * (input.ndim - 2)
     x = _wide(input)
@@ -234,6 +235,47 @@ def batch_norm_by_parts(
         normalized.to(input.dtype),
         *[statistic.to(running_mean.dtype) for statistic in (mean, scale, *averages)],
     ]
+
+
+def batch_norm_with_statistics(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: bool, momentum: float, eps: float,
+) -> list[Tensor]:  # fmt: skip
+    """The layer, and what it normalised by: nothing where it takes what is given, of which torch-mlir says
+    that it is as long as the statistics."""
+    operands = (input, weight, bias, running_mean, running_var)
+    if training:
+        return list(aten("native_batch_norm")(*operands, True, momentum, eps))
+    assert running_mean is not None
+    normalized = aten("batch_norm")(*operands, False, momentum, eps, False)
+    return [normalized, *[running_mean.new_zeros((0,)) for _ in range(2)]]
+
+
+def _product_with(
+    logarithm: Callable[[Tensor], Tensor], self: Tensor | float, other: Tensor | float
+) -> list[Tensor]:
+    dtype = (self + other).log().dtype  # type: ignore[union-attr]
+    x, y = (
+        operand.to(dtype) if isinstance(operand, Tensor) else aten("full")((), operand, dtype=dtype)
+        for operand in (self, other)
+    )
+    product = aten("where")(x == 0, 0, x * logarithm(y))
+    return [aten("where")(y.isnan(), math.nan, product)]
+
+
+def times_log(self: Tensor | float, other: Tensor | float) -> list[Tensor]:
+    return _product_with(Tensor.log, self, other)
+
+
+def times_log1p(self: Tensor | float, other: Tensor | float) -> list[Tensor]:
+    return _product_with(Tensor.log1p, self, other)
+
+
+def product_of_bytes(product: Callable[..., Tensor], one: Tensor, other: Tensor) -> list[Tensor]:
+    """A product of matrices; of bytes, which torch-mlir does not lower, modulo 256."""
+    if one.dtype in (int8, uint8):
+        return [product(one.to(int32), other.to(int32)).to(one.dtype)]
+    return [product(one, other)]
 
 
 def full_tensor(number: Any, like: Tensor) -> Tensor:

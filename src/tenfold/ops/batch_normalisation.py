@@ -106,6 +106,7 @@ def _normalised(x, weight, bias, running_mean, running_var, training, eps):
     differentiable=(True, False, False),
     samples=_TRAINED_OR_NOT(),
     needs="statistics",
+    torch_dialect="batch_norm_with_statistics",
 )
 def native_batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """The batch norm; and while training each channel's mean and 1 / √(variance + eps)."""
@@ -136,6 +137,8 @@ def _native_batch_norm_legit_no_stats(x, weight, bias, training, momentum, eps):
     differentiable=(True, False, False),
     samples=lambda: _batches("given", 0.1, 1e-5),
     needs="statistics_in_use",
+    torch_dialect="batch_norm_with_statistics(input, weight, bias, running_mean, running_var, False, "
+    "momentum, eps)",
 )
 def _native_batch_norm_legit_no_training(x, weight, bias, running_mean, running_var, momentum, eps):
     """(input - running_mean) / √(running_var + eps) · weight + bias, for each channel; two empty tensors."""

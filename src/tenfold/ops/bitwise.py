@@ -44,25 +44,37 @@ def bitwise_not(x):
     return flat.invert(x)
 
 
+@op("bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True)
 @op(
-    "bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor",
     "bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
     promote=common,
     inplace=True,
+    torch_dialect="bitwise_left_shift(self, full_tensor(other, self))",
 )
-@op("bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", promote=common, method=False)
+@op(
+    "bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+    promote=common,
+    method=False,
+    torch_dialect="bitwise_left_shift(full_tensor(self, other), other)",
+)
 def left_shift(x, y):
     """self << other; bits shifted out are lost."""
     return flat.shift_left(x, y)
 
 
+@op("bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", promote=common, inplace=True)
 @op(
-    "bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
     "bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
     promote=common,
     inplace=True,
+    torch_dialect="bitwise_right_shift(self, full_tensor(other, self))",
 )
-@op("bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", promote=common, method=False)
+@op(
+    "bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+    promote=common,
+    method=False,
+    torch_dialect="bitwise_right_shift(full_tensor(self, other), other)",
+)
 def right_shift(x, y):
     """self >> other; the sign of a signed integer is kept."""
     x, y = flat.broadcast(x, y)

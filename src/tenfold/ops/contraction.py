@@ -120,14 +120,24 @@ _BMM = lambda: [S(T(2, 3, 4), T(2, 4, 5)), S(T(0, 3, 4), T(0, 4, 5)), S(T(2, 3, 
 _VECTORS = lambda: [S(T(5), T(5)), S(T(0), T(0)), S(T(1), T(1))]
 
 
-@op("mm(Tensor self, Tensor mat2) -> Tensor", samples=_MM, autocast="lower")
+@op(
+    "mm(Tensor self, Tensor mat2) -> Tensor",
+    samples=_MM,
+    autocast="lower",
+    torch_dialect="product_of_bytes(mm, self, mat2)",
+)
 def mm(x, y, dtype=None):
     """The product of two matrices: Σ self[i, k] · mat2[k, j] over k."""
     check_ranks("mm", (x, 2), (y, 2))
     return contract(x, y, (0, 1), (1, 2), (0, 2), dtype)
 
 
-@op("bmm(Tensor self, Tensor mat2) -> Tensor", samples=_BMM, autocast="lower")
+@op(
+    "bmm(Tensor self, Tensor mat2) -> Tensor",
+    samples=_BMM,
+    autocast="lower",
+    torch_dialect="product_of_bytes(bmm, self, mat2)",
+)
 def bmm(x, y, dtype=None):
     """self[b] @ mat2[b] for each b of the batch."""
     check_ranks("bmm", (x, 3), (y, 3))
@@ -179,6 +189,7 @@ def _matmul_node(ranks):
     autocast="lower",
     grad_fn=_matmul_node,
     needs="out: rows_to_write",
+    torch_dialect="product_of_bytes(matmul, self, other)",
 )
 @op(
     "linalg_matmul(Tensor self, Tensor other) -> Tensor",
@@ -186,7 +197,7 @@ def _matmul_node(ranks):
     method=False,
     autocast="lower",
     grad_fn=_matmul_node,
-    torch_dialect="matmul(self, other)",
+    torch_dialect="product_of_bytes(matmul, self, other)",
 )
 def matmul(x, y):
     """The product of the last two dimensions, the others stretched to each other."""

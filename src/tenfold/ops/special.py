@@ -181,20 +181,68 @@ def _product_with_log(x, y, shift):
     return flat.where(flat.isnan(y), y, flat.where(flat.eq(x, 0), 0, x * _log(y, shift)))
 
 
-@op("xlogy.Tensor(Tensor self, Tensor other) -> Tensor", promote=_real, inplace=True, forms="function_")
-@op("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", promote=_real, method=False, forms="function_")
-@op("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", promote=_real, inplace=True, forms="function_")
-@op("special_xlogy(Tensor self, Tensor other) -> Tensor", promote=_real, method=False)
-@op("special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", promote=_real, method=False)
-@op("special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor", promote=_real, method=False)
+@op(
+    "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
+    promote=_real,
+    inplace=True,
+    forms="function_",
+    torch_dialect="times_log",
+)
+@op(
+    "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
+    promote=_real,
+    method=False,
+    forms="function_",
+    torch_dialect="times_log",
+)
+@op(
+    "xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
+    promote=_real,
+    inplace=True,
+    forms="function_",
+    torch_dialect="times_log",
+)
+@op(
+    "special_xlogy(Tensor self, Tensor other) -> Tensor",
+    promote=_real,
+    method=False,
+    torch_dialect="times_log",
+)
+@op(
+    "special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor",
+    promote=_real,
+    method=False,
+    torch_dialect="times_log",
+)
+@op(
+    "special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor",
+    promote=_real,
+    method=False,
+    torch_dialect="times_log",
+)
 def xlogy(x, y):
     """self * log(other), and 0 where self is 0"""
     return _times_log(x, y, 0)
 
 
-@op("special_xlog1py(Tensor self, Tensor other) -> Tensor", promote=_real, method=False)
-@op("special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor", promote=_real, method=False)
-@op("special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor", promote=_real, method=False)
+@op(
+    "special_xlog1py(Tensor self, Tensor other) -> Tensor",
+    promote=_real,
+    method=False,
+    torch_dialect="times_log1p",
+)
+@op(
+    "special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
+    promote=_real,
+    method=False,
+    torch_dialect="times_log1p",
+)
+@op(
+    "special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
+    promote=_real,
+    method=False,
+    torch_dialect="times_log1p",
+)
 def xlog1py(x, y):
     """self * log(1 + other), and 0 where self is 0"""
     return _times_log(x, y, 1)

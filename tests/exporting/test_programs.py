@@ -96,8 +96,56 @@ def in_other_words(x):
     )
 
 
+def reads_and_writes_by_strides(x):
+    y = x.clone()
+    y.as_strided((2, 2), (3, 2), 1).mul_(2)
+    y.diagonal(-1).add_(5)
+    patches = F.unfold(x[None], (2, 2), padding=1, stride=2)
+    return y, x.as_strided((2, 3), (1, 4)), x.as_strided((2, 3), (3, 1), 4), x.unfold(0, 2, 1), patches
+
+
+def picks_classes(x):
+    classes, weight = tn.tensor([2, 0, 1, 1]), tn.tensor([1.0, 2.0, 0.5])
+    images = x.view(1, 3, 2, 2)
+    return (
+        F.cross_entropy(x, classes),
+        F.cross_entropy(x, classes, weight, ignore_index=1, label_smoothing=0.1),
+        F.cross_entropy(x, x.softmax(1)),
+        F.cross_entropy(images, classes.view(1, 2, 2), reduction="sum"),
+        F.nll_loss(x, classes, weight, reduction="none"),
+        F.nll_loss(x[0], classes[0]),
+    )
+
+
+def pools_and_resamples(x):
+    image, batch = x[None], x[None, None]
+    return (
+        F.avg_pool2d(image, 2, stride=1),
+        F.max_pool1d(x, 2, stride=1),
+        *F.max_pool2d(image, 2, stride=1, return_indices=True),
+        F.adaptive_avg_pool2d(image, (3, 2)),
+        F.adaptive_avg_pool1d(x, 2),
+        *F.adaptive_max_pool2d(batch, (3, 2), return_indices=True),
+        F.interpolate(batch, (7, 5), mode="bilinear"),
+        F.interpolate(batch, scale_factor=0.5, mode="bilinear", align_corners=True),
+        F.interpolate(image, scale_factor=1.7, mode="linear"),
+    )
+
+
+def weighs_logarithms_and_bytes(x):
+    small = (x * 100).to(tn.int8)
+    statistics = F.batch_norm(x, tn.zeros(3), tn.ones(3))
+    zero = x - x
+    logarithms = (tn.xlogy(x, 2.0), tn.xlogy(zero, zero), tn.xlogy(2, x), tn.special.xlog1py(x, x))
+    return (*logarithms, small @ small.T, small >> 1, 1 << (small & 3), statistics)
+
+
 X = (4, 3)
 PROGRAMS = {
+    reads_and_writes_by_strides: [X],
+    picks_classes: [X],
+    pools_and_resamples: [X],
+    weighs_logarithms_and_bytes: [X],
     is_easily_misread: [X],
     in_other_words: [X],
     assigns_into_slices: [X],

@@ -120,6 +120,37 @@ def test_modules_go_down_by_torch_mlirs_own_pipelines():
     assert module.lowered("linalg").bytecode().startswith(b"ML\xefR")
 
 
+LOWERED = {
+    "strides": (lambda x: x.as_strided((2, 2), (3, 3), 1), (4, 5, 6)),
+    "strides of rows": (lambda x: x.as_strided((2, 5), (5, 1), 1), (4, 5)),
+    "writes by strides": (lambda x: x.as_strided_scatter(tn.ones(2, 2), (2, 2), (3, 3), 1), (4, 5)),
+    "writes on a diagonal": (lambda x: x.diagonal_scatter(tn.ones(3), 1), (4, 4)),
+    "new memory of strides": (lambda x: x.new_empty_strided((4, 5), (1, 4)).copy_(x), (4, 5)),
+    "patches": (lambda x: nn.functional.unfold(x, (2, 3)), (2, 5, 3, 4)),
+    "a loss of classes": (lambda x: nn.functional.nll_loss(x, tn.zeros(2, dtype=tn.int64)), (2, 3)),
+    "cross entropy": (lambda x: nn.functional.cross_entropy(x, tn.zeros(2, dtype=tn.int64)), (2, 3)),
+    "a mean pool of one image": (lambda x: nn.functional.avg_pool2d(x, (6, 8), 2), (4, 20, 20)),
+    "a mean pool of one row": (lambda x: nn.functional.adaptive_avg_pool1d(x, 7), (5, 10)),
+    "an uneven pool": (lambda x: nn.functional.adaptive_max_pool2d(x, (7, 13)), (1, 2, 10, 9)),
+    "a pool of one volume": (lambda x: nn.functional.max_pool3d(x, 2), (2, 4, 4, 4)),
+    "a norm in use": (lambda x: tn.native_batch_norm(x, None, None, x[0], x[1], False, 0.1, 1e-5), (2, 5)),
+    "linear resampling": (lambda x: nn.functional.interpolate(x, (3, 5), mode="bilinear"), (1, 1, 4, 5)),
+    "a weighed logarithm": (lambda x: tn.xlogy(x, x), (3, 5)),
+    "shifted bytes": (lambda x: x.to(tn.int8) >> 1, (3, 4)),
+    "products of bytes": (lambda x: x.to(tn.int8) @ x.to(tn.int8), (4, 4)),
+    "unsafe writes": (
+        lambda x: tn._unsafe_index_put(x, [tn.tensor([1, -1])], tn.ones(2), accumulate=False),
+        (8,),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOWERED)
+def test_torch_mlir_lowers(name):
+    function, shape = LOWERED[name]
+    assert "func.func @main" in tn.export(function, (tn.ones(shape),), dialect="linalg").text()
+
+
 def test_bytecode_is_read_back():
     program, _ = collect([tn.ones(2, 3).tanh().current()])
     module = torch_dialect.emit(program)

@@ -264,11 +264,11 @@ def _product_with(
 
 
 def times_log(self: Tensor | float, other: Tensor | float) -> list[Tensor]:
-    return _product_with(Tensor.log, self, other)
+    return _product_with(aten("log"), self, other)
 
 
 def times_log1p(self: Tensor | float, other: Tensor | float) -> list[Tensor]:
-    return _product_with(Tensor.log1p, self, other)
+    return _product_with(aten("log1p"), self, other)
 
 
 def product_of_bytes(product: Callable[..., Tensor], one: Tensor, other: Tensor) -> list[Tensor]:

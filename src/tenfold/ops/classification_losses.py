@@ -170,6 +170,7 @@ _FLAT = ((3, 4), (3,)), ((4,), ()), ((0, 4), (0,))
 _SPATIAL = ((2, 4, 3, 2), (2, 3, 2)), ((0, 4, 1, 1), (0, 1, 1))
 _SCHEMA = "Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100"
 _FORWARD = "Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index"
+_LOSS = "likelihood_by_gather(self, target, weight, reduction, ignore_index)[0]"
 
 
 @op(
@@ -179,7 +180,7 @@ _FORWARD = "Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ig
         S(T(3, 4), CLASSES(2)), S(T(3, 4), CLASSES(3), T(3)), S(T(2, 3, 4), CLASSES(2, 4)),
     ],
     autocast="float32",
-    positions="target")  # fmt: skip
+    positions="target", torch_dialect=_LOSS)  # fmt: skip
 def nll_loss(x, target, weight, reduction, ignore_index):
     """-self at each target's class, weighed by class; the mean is over weights."""
     return nll_loss_forward(x, target, weight, reduction, ignore_index)[0]
@@ -188,7 +189,7 @@ def nll_loss(x, target, weight, reduction, ignore_index):
 @op(
     f"nll_loss_forward({_FORWARD}) -> (Tensor output, Tensor total_weight)",
     function=False, method=False, differentiable=(True, False), samples=_picks(shapes=_FLAT),
-    positions="target")  # fmt: skip
+    positions="target", torch_dialect="likelihood_by_gather")  # fmt: skip
 @widened
 def nll_loss_forward(x, target, weight, reduction, ignore_index):
     """The loss, and the weight it is divided by."""
@@ -203,6 +204,7 @@ def nll_loss_forward(x, target, weight, reduction, ignore_index):
     samples=_picks(shapes=_SPATIAL),
     autocast="float32",
     positions="target",
+    torch_dialect=_LOSS,
 )
 def nll_loss2d(x, target, weight, reduction, ignore_index):
     """`nll_loss` at each place of an image."""
@@ -212,7 +214,7 @@ def nll_loss2d(x, target, weight, reduction, ignore_index):
 @op(
     f"nll_loss2d_forward({_FORWARD}) -> (Tensor output, Tensor total_weight)",
     function=False, method=False, differentiable=(True, False), samples=_picks(shapes=_SPATIAL),
-    positions="target")  # fmt: skip
+    positions="target", torch_dialect="likelihood_by_gather")  # fmt: skip
 @widened
 def nll_loss2d_forward(x, target, weight, reduction, ignore_index):
     """The loss, and the weight it is divided by."""
@@ -224,7 +226,7 @@ def nll_loss2d_forward(x, target, weight, reduction, ignore_index):
     f"nll_loss_nd({_SCHEMA}) -> Tensor", function=False, method=False,
     samples=_picks(shapes=(*_FLAT, ((2, 4, 3), (2, 3)), ((2, 4, 3, 2, 1), (2, 3, 2, 1)))),
     autocast="float32", grad_fn="NllLossBackward0",
-    positions="target")  # fmt: skip
+    positions="target", torch_dialect=_LOSS)  # fmt: skip
 @widened
 def nll_loss_nd(x, target, weight, reduction, ignore_index):
     """`nll_loss` at each place of however many dimensions."""
@@ -322,6 +324,7 @@ def _entropies():
     autocast="float32",
     grad_fn="NllLossBackward0",
     positions="target",
+    torch_dialect="entropy_by_gather",
 )
 @widened
 def cross_entropy_loss(x, target, weight, reduction, ignore_index, label_smoothing):

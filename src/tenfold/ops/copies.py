@@ -146,6 +146,7 @@ def view_as_complex_copy(x):
     method=False,
     samples=lambda: [S(T(3, 4), (4, 3), (3, 1)), S(T(6), (2, 3), (3, 1))],
     needs="within_storage_copied",
+    torch_dialect="gathered_by_strides",
 )
 def reshape_alias_copy(x, size, stride):
     """x's memory, seen with another shape and other strides, copied."""

@@ -168,12 +168,14 @@ def _declare(dims):
         f"int[{dims}] kernel_size, int[{dims}] stride=[], int[{dims}] padding=0, int[{dims}] dilation=1, "
         "bool ceil_mode=False"
     )
+    batched = f"{dims}, self, kernel_size, stride, padding, dilation, ceil_mode"
 
     @op(
         f"max_pool{dims}d(Tensor self, {settings}) -> Tensor",
         method=False,
         samples=lambda: _samples(dims),
         grad_fn=f"MaxPool{dims}DWithIndicesBackward0" if dims > 1 else "",
+        torch_dialect=f"in_a_batch(max_pool{dims}d, {batched})",
     )
     def max_pool(x, kernel, stride, padding, dilation, ceil_mode):
         """The largest element of each window."""
@@ -185,6 +187,7 @@ def _declare(dims):
         function=dims == 1,
         module=None if dims == 1 else "nn",
         samples=lambda: _samples(dims),
+        torch_dialect=f"in_a_batch(max_pool{dims}d_with_indices, {batched})",
     )
     def max_pool_with_indices(x, kernel, stride, padding, dilation, ceil_mode):
         """The largest element of each window, and its place in the flattened image."""
@@ -302,6 +305,7 @@ def _declare_adaptive(dims):
         module=None if dims == 1 else "nn",
         samples=lambda: _adaptive_samples(dims),
         autocast="cpu: float32" if dims == 3 else "",
+        torch_dialect=f"adaptive_largest(adaptive_max_pool{dims}d, self, output_size)",
     )
     def adaptive_max_pool(x, output_size):
         """The largest element of each of as many windows as are asked for, and its place."""

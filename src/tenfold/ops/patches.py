@@ -99,6 +99,7 @@ FAR = ((2, 1), (1, 2), (2, 3))
         S(T(0, 3, 5, 6), (2, 3), *FAR),
         S(T(2, 3, 5, 6), (7, 3), *PLAIN),
     ],
+    torch_dialect="columns_by_slices",
 )
 def im2col(x, kernel, dilation, padding, stride):
     """Each patch of the images as a column: (N, C, H, W) to (N, C * taps, patches)."""

@@ -175,6 +175,8 @@ def _declare(dims):
         module=None if dims == 1 else "nn",
         samples=lambda: _samples(dims),
         autocast=autocast,
+        torch_dialect=f"in_a_batch(avg_pool{dims}d, {dims}, self, kernel_size, stride, padding, ceil_mode, "
+        f"count_include_pad{', divisor_override' if dims > 1 else ''})",
     )
     def avg_pool(x, kernel, stride, padding, ceil_mode, count_include_pad, divisor=None):
         """The mean of each window."""
@@ -199,6 +201,7 @@ def _declare(dims):
         module=None if dims == 1 else "nn",
         samples=lambda: _adaptive_samples(dims),
         autocast=autocast,
+        torch_dialect=f"adaptive_mean(adaptive_avg_pool{dims}d, self, output_size)",
     )(adaptive)
     if dims == 1:
         return
@@ -207,6 +210,7 @@ def _declare(dims):
         method=False,
         samples=lambda: _adaptive_samples(dims),
         autocast=autocast,
+        torch_dialect=f"adaptive_mean(adaptive_avg_pool{dims}d, self, output_size)",
     )(adaptive)
 
     @op(

@@ -151,6 +151,9 @@ def _declare(name, dims, method, meaning, exact=False, corners=True):
         needs=needs,
         late=written if exact else None,
         meaning=meaning,
+        torch_dialect=f"resampled({name}, self, output_size, align_corners, {', '.join(names)})"
+        if method is linear
+        else "",
     )
     def upsample(x, size, *rest):
         align, *scales = split(rest)
@@ -168,6 +171,9 @@ def _declare(name, dims, method, meaning, exact=False, corners=True):
         samples=by_factor,
         autocast=autocast,
         meaning=meaning,
+        torch_dialect=f"resampled_by_factor({name}, input, output_size, align_corners, scale_factors)"
+        if method is linear
+        else "",
     )
     def upsample_by_factor(x, size, *rest):
         align, factors = split(rest)

@@ -79,6 +79,7 @@ def index_twin(x, indices):
     method=False,
     prepare=lone_mask_or_places,
     samples=_put_samples,
+    torch_dialect="put_from_start",
 )
 def index_put_twin(x, indices, values, accumulate):
     """`index_put`, whose indices are checked all the same"""

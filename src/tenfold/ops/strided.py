@@ -87,6 +87,7 @@ def linalg_diagonal(x, offset, dim1, dim2):
         S(T(3, 4), T(2), -1),
         S(T(2, 3, 4), T(2, 3), 0, 1, 2),
     ],
+    torch_dialect="scattered_on_diagonal",
 )
 def diagonal_scatter(x, src, offset, dim1, dim2):
     """x with src on a diagonal of two dimensions."""
@@ -195,12 +196,14 @@ def _strided():
     strides=given_strides,
     samples=_strided,
     forms="function_",
+    torch_dialect="gathered_by_strides",
 )
 @op(
     "as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
     storage=True,
     method=False,
     samples=_strided,
+    torch_dialect="gathered_by_strides",
 )
 def as_strided(x, size, stride, storage_offset):
     """The elements of x's memory at storage_offset + sum of index * stride."""
@@ -225,6 +228,7 @@ def as_strided(x, size, stride, storage_offset):
         S(T(4), T(0), (0,), (1,)),
         S(T(3), T(), (), (), 2),
     ],
+    torch_dialect="scattered_by_strides",
 )
 def as_strided_scatter(x, src, size, stride, storage_offset):
     """x with src written at storage_offset + sum of index * stride of its memory."""

@@ -96,3 +96,31 @@ def test_converting_a_tensor_to_a_number_names_item_instead():
             tn.export(lambda x, convert=convert: x * convert(x.sum()), tn.ones(3))
     text = tn.export(lambda x: x * x.sum().long().item(), tn.ones(3)).text()
     assert "torch.aten.Int.Tensor" in text
+
+
+def test_how_they_compare_is_recorded():
+    def compared(lib, x):
+        total, place = x.sum().item(), x.argmax().item()
+        return total > 0.5, place >= 1, place == x.argmin().item(), total != place, -(total > 0.5)
+
+    exported = tn.export(lambda x: compared(tn, x), tn.ones(3))
+    assert [str(each) for each in exported.outputs] == [*["bool[]"] * 4, "i64[]"]
+    run = tn.load_stablehlo(tn.export(lambda x: compared(tn, x), tn.ones(3), dialect="stablehlo").portable())
+    for values in ([0.0, 1.0, 2.0], [3.0, -9.0, 1.0], [1.0, 1.0, 1.0]):
+        expected = compared(torch, torch.tensor(values))
+        assert [each.item() for each in run(tn.tensor(values))] == list(expected)
+    with pytest.raises(TraceError, match="a number that comes from a tensor"):
+        tn.export(lambda x: x * (x.sum().item() > 0), tn.ones(3))
+
+
+def test_what_is_asserted_of_them_is_left_out():
+    def asserting(x):
+        count = x.item()
+        tn.ops.aten.sym_constrain_range(count, max=5)
+        tn.ops.aten.sym_constrain_range_for_size(count, min=0, max=10)
+        tn.ops.aten._assert_scalar(count > 3, "more than three")
+        return count
+
+    assert "-> !torch.vtensor<[],si64>" in tn.export(asserting, tn.tensor(4, dtype=tn.int32)).text()
+    with pytest.raises(tn.ArgumentError, match="7 is not between None and 5"):
+        asserting(tn.tensor(7))

@@ -1,25 +1,29 @@
 """A number that comes from a tensor of a function that is exported: `x.item()` stays in the program.
 
 Arithmetic on such numbers is recorded on tensors without dimensions, in int64 and float64 as Python computes.
-Nothing can be decided by them, since they are not known before the program runs.
+How they compare is recorded, too, but nothing can be decided by it, since none of them is known before the
+program runs.
 """
 
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from tenfold.base import dtypes
 from tenfold.base.errors import TraceError
 from tenfold.base.source import capture
+from tenfold.ops.plain.containers import Late
 from tenfold.trace.context import context
 
 WIDE = {int: dtypes.int64, float: dtypes.float64}
 
 
-class Symbolic:
-    """An int or a float, as a tensor without dimensions. It passes for a number of its kind."""
+class Symbolic(Late):
+    """An int, a float, or how two of them compare, as a tensor without dimensions. It passes for a number of
+    its kind."""
 
     __slots__ = ("kind", "tensor")
 
@@ -35,13 +39,19 @@ class Symbolic:
         return id(self)
 
     def __neg__(self) -> Any:
-        return Symbolic(-self.tensor, self.kind)
+        number = self._counted()
+        return Symbolic(-number.tensor, number.kind)
 
     def __pos__(self) -> Any:
-        return self
+        return self._counted()
+
+    def _counted(self) -> Symbolic:
+        """Itself; how two numbers compare as 0 or 1."""
+        return Symbolic(self.tensor.to(WIDE[int]), int) if self.kind is bool else self
 
     def __abs__(self) -> Any:
-        return Symbolic(self.tensor.abs(), self.kind)
+        number = self._counted()
+        return Symbolic(number.tensor.abs(), number.kind)
 
     def item(self) -> Any:
         return self
@@ -62,7 +72,7 @@ def marked(value: Any) -> Any:
     """A value with marks in the places of such numbers, which ops take for numbers."""
     if type(value) is Symbolic:
         numbers = None if context.recorder is None else context.recorder.policy.numbers
-        if numbers is None:
+        if numbers is None or value.kind is bool:
             return _refuse()
         mark = numbers.mark(value.tensor.current())
         return mark if value.kind is int else float(mark)
@@ -83,16 +93,19 @@ def _side(number: Any, kind: type) -> Any:
     return number.tensor.to(WIDE[kind]) if type(number) is Symbolic else kind(number)
 
 
-def _binary(name: str, compute: Callable[[Any, Any], Any], floats: bool = False) -> None:
+def _binary(
+    name: str, compute: Callable[[Any, Any], Any], floats: bool = False, compares: bool = False
+) -> None:
     def method(self: Symbolic, other: Any, turned: bool = False) -> Any:
         if type(other) is not Symbolic and type(other) not in (int, float, bool):
             return NotImplemented
         kind = float if floats or float in (self.kind, getattr(other, "kind", type(other))) else int
         sides = [_side(operand, kind) for operand in (self, other)]
-        return Symbolic(compute(*(reversed(sides) if turned else sides)), kind)
+        return Symbolic(compute(*(reversed(sides) if turned else sides)), bool if compares else kind)
 
     setattr(Symbolic, f"__{name}__", method)
-    setattr(Symbolic, f"__r{name}__", lambda self, other: method(self, other, True))
+    if not compares:  # Python turns comparisons itself
+        setattr(Symbolic, f"__r{name}__", lambda self, other: method(self, other, True))
 
 
 _binary("add", lambda x, y: x + y)
@@ -101,6 +114,8 @@ _binary("mul", lambda x, y: x * y)
 _binary("truediv", lambda x, y: x / y, floats=True)
 _binary("floordiv", lambda x, y: x // y)
 _binary("mod", lambda x, y: x % y)
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _binary(_name, getattr(operator, _name), compares=True)
 Symbolic.__int__ = functools.partialmethod(  # type: ignore[attr-defined]
     _refuse,
     help="use .item() instead of int(), or .long().item() to truncate a float; then do arithmetic alone",
@@ -110,7 +125,7 @@ Symbolic.__float__ = functools.partialmethod(  # type: ignore[attr-defined]
 )
 for _name in (
     *("__bool__", "__index__", "__complex__", "__round__", "__trunc__", "__floor__"),
-    *("__ceil__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__pow__", "__rpow__"),
+    *("__ceil__", "__pow__", "__rpow__"),
     *("__str__", "__repr__", "__format__"),
 ):
     setattr(Symbolic, _name, _refuse)

@@ -101,9 +101,16 @@ def warn(message: str, stacklevel: int) -> None:
     warnings.warn(message, stacklevel=stacklevel + 1)
 
 
+class Late:
+    """A number that is not known before an exported program runs: what is asserted of it is left out, as all
+    checks are."""
+
+    __slots__ = ()
+
+
 @plain("_assert_scalar(Scalar self, str assert_msg) -> ()")
 def assert_scalar(number: Any, message: str) -> None:
-    if not number:
+    if not isinstance(number, Late) and not number:
         raise ArgumentError(message)
 
 
@@ -117,6 +124,8 @@ def raise_exception(message: str, kind: str | None) -> None:
     "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()",
 )
 def constrain_range(size: Any, lowest: int | None, highest: int | None) -> None:
-    """A promise about a size; it is known here, so it is checked."""
+    """A promise about a size, which is checked where it is known."""
+    if isinstance(size, Late):
+        return
     if (lowest is not None and size < lowest) or (highest is not None and size > highest):
         raise ArgumentError(f"{size} is not between {lowest} and {highest}, as promised")

@@ -66,8 +66,7 @@ class Generator:
         if state.dtype is not dtypes.uint64 or tuple(state.shape) != (2,):
             raise FormatError(
                 f"a generator's state is u8[16], not {state.current().type}",
-                help="give what get_state() or get_rng_state() of Tenfold returned: other packages draw other "
-                "numbers",
+                help="give what get_state() or get_rng_state() of Tenfold returned, not one of PyTorch's",
             )
         self.state.assign(state.to(self.device).current())
         return self

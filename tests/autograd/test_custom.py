@@ -484,3 +484,31 @@ def test_a_hook_after_a_gradient_follows_gradients_where_a_graph_is_created(crea
         x.register_post_accumulate_grad_hook(lambda leaf, t=t: modes.append(t.is_grad_enabled()))
         (x * x).sum().backward(create_graph=create_graph)
     assert modes == [create_graph, create_graph]
+
+
+def test_backward_calls_itself_as_deeply_as_it_likes():
+    def run(xp, depth, fault=False):
+        class Deeper(xp.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                with xp.enable_grad():
+                    ctx.x = (x.detach() - 1).requires_grad_()
+                return ctx.x.detach()
+
+            @staticmethod
+            def backward(ctx, gradient):
+                if ctx.x >= 0:
+                    with xp.enable_grad():
+                        Deeper.apply(ctx.x).backward()
+                    return ctx.x.grad + gradient
+                if fault:
+                    raise LookupError("at the bottom")
+                return gradient
+
+        x = xp.tensor(float(depth), requires_grad=True)
+        Deeper.apply(x).backward()
+        return x.grad.item()
+
+    assert run(tn, 300) == run(torch, 300) == 301
+    with pytest.raises(LookupError, match="at the bottom"):
+        run(tn, 100, fault=True)

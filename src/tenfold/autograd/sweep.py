@@ -34,6 +34,9 @@ class _Endings(threading.local):
 
 
 _endings = _Endings()
+# How many sweeps of a thread may be under way, each in the backward of another's Function: Python allows a
+# thread only so many calls within each other.
+DEPTH = 40
 
 
 def at_end(key: Any, action: Callable[[], Any]) -> Any:
@@ -53,6 +56,27 @@ def finish_accumulation() -> None:
         actions, _endings.accumulated = _endings.accumulated, {}
         for action in actions.values():
             action()
+
+
+def _in_another_thread(run: Callable[[], Any]) -> Any:
+    """What `run` gives in a thread that records ops as this one does, and has its stack to itself."""
+    settings = dict(vars(context))
+    results: list[Any] = []
+    problems: list[BaseException] = []
+
+    def work() -> None:
+        vars(context).update(settings)
+        try:
+            results.append(run())
+        except BaseException as problem:
+            problems.append(problem)
+
+    thread = threading.Thread(target=work, name="tenfold-backward", daemon=True)
+    thread.start()
+    thread.join()
+    if problems:
+        raise problems[0]
+    return results[0]
 
 
 class Sweep:
@@ -102,6 +126,8 @@ class Sweep:
         recorder = context.recorder
         if recorder is not None:
             recorder.guard(CHANGES, "count")
+        elif len(_endings.stack) == DEPTH:
+            return _in_another_thread(self.run)
         _endings.stack.append({})
         try:
             gradients = self.swept()

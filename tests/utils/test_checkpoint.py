@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import torch.utils.checkpoint
 
 import tenfold as tn
 from tenfold.runtime import executables
@@ -154,3 +156,41 @@ def test_a_context_is_entered_while_the_function_is_recorded():
     assert x.grad.tolist() == [4] and entered == [True]
     selective = functools.partial(create_selective_checkpoint_contexts, lambda *_: CheckpointPolicy.MUST_SAVE)
     assert checkpoint(lambda x: x * x, x, use_reentrant=False, context_fn=selective).tolist() == [4]
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_function_takes_gradients_of_its_own(reentrant: bool) -> None:
+    def run(library: Any, remembered: Any) -> list[Any]:
+        x = library.tensor([1.0, 2.0], requires_grad=True)
+        weight = library.tensor([2.0, 3.0], requires_grad=True)
+
+        def step(x: Any) -> Any:
+            with library.enable_grad():
+                (slope,) = library.autograd.grad((x**3 * weight).sum(), x, create_graph=True)
+            return (slope * x).sum()
+
+        remembered(step, x * 2, use_reentrant=reentrant).backward()
+        return [x.grad.tolist(), weight.grad.tolist()]
+
+    assert run(tn, checkpoint) == run(torch, torch.utils.checkpoint.checkpoint)
+
+
+def test_backward_inside_that_reaches_the_arguments_is_refused() -> None:
+    def step(x: Any) -> Any:
+        (x**2).sum().backward()
+        return x.sum()
+
+    with pytest.raises(tn.TraceError, match="would reach tensors outside"):
+        checkpoint(step, tn.ones(2, requires_grad=True) * 1)
+
+
+def test_an_argument_is_written_inside_a_compiled_function() -> None:
+    def step(h: Any) -> Any:
+        return (h.mul_(2) ** 2).sum()
+
+    @tn.compile
+    def slope(x: Any) -> Any:
+        return tn.autograd.grad(checkpoint(step, x * 1), x)[0]
+
+    x = tn.tensor([1.0, 2.0], requires_grad=True)
+    assert slope(x).tolist() == slope(x).tolist() == [8, 16]

@@ -74,7 +74,6 @@ class Recorder:
         self.written: list[Holder] = []  # the tensors from outside that were written
         self.grads: dict[Origin, Any] = {}  # gradients that were touched, as they were
         self.cleared: set[Origin] = set()
-        self.own: list[Value] = []  # leaves of levels of differentiation that begin and end inside
 
     @property
     def through_memory(self) -> bool:
@@ -228,7 +227,7 @@ def record(
                 result = function(stand_ins)
                 structure = tree.flatten(result, is_holder, returned)
                 targets = [tensor.current() for tensor in returned]
-            written = _written(recorder, arguments, stand_ins)
+                written = _written(recorder, arguments, stand_ins)
             after = {origin: origin.collected for origin in recorder.grads}
             final_grads = {id(grad): grad.current() for grad in after.values() if grad is not None}
         finally:
@@ -312,8 +311,6 @@ def _inside(recorder: Recorder, targets: Sequence[Value]) -> Trace:
 
 def _refuse_gradients(recorder: Recorder, after: dict[Origin, Any], trace: Trace) -> None:
     """Refuse `backward()` inside a transformed function where it reaches leaves outside."""
-    for value in recorder.own:
-        value.origin = None
     changed = [origin for origin, final in after.items() if final is not recorder.grads[origin]]
     reached = {id(leaf.origin.of) for leaf in trace.leaves if leaf.origin is not None}
     if any(id(origin) in reached for origin in changed):

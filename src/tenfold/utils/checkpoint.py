@@ -19,6 +19,7 @@ from tenfold.flat.partials import carries
 from tenfold.func.recorded import RecordedFunction, is_tensor
 from tenfold.tensor import Tensor, generators
 from tenfold.trace import tree
+from tenfold.trace.graph import Origin
 
 
 class CheckpointPolicy(enum.Enum):
@@ -114,6 +115,9 @@ def checkpoint(
     structure = tree.flatten((args, kwargs), is_tensor, given)
 
     def call(stand_ins: Sequence[Tensor]) -> Any:
+        for stand_in, each in zip(stand_ins, given, strict=True):
+            if each.requires_grad:
+                _let_gradients_flow_to(stand_in)
         positional, named = tree.unflatten(structure, iter(stand_ins))
         with context_fn()[0]:
             return function(*positional, **named)
@@ -130,6 +134,13 @@ def checkpoint(
 
     results = recorded.call("checkpoint", given, make)
     return tree.unflatten(recorded.structure, iter(results))
+
+
+def _let_gradients_flow_to(stand_in: Tensor) -> None:
+    """Let the function differentiate by an argument itself. It is no leaf: it may be written in place."""
+    value = stand_in.current()
+    if value.origin is None:
+        value.origin = Origin()
 
 
 def _recomputed(body: flat.Function, delayed: Sequence[bool]) -> Callable[..., Any]:

@@ -327,6 +327,29 @@ def test_embedding_shortens_the_rows_that_it_reads():
         assert_same(ours, theirs, "embedding's weight")
 
 
+def test_the_tangent_of_rows_that_embedding_shortens_stays():
+    def run(xp):
+        ahead = xp.autograd.forward_ad
+        weight, tangent = xp.tensor(ARRAYS["weight"] * 3), xp.tensor(ARRAYS["weight"])
+        with ahead.dual_level():
+            dual = ahead.make_dual(weight, tangent)
+            rows = xp.nn.functional.embedding(xp.tensor([2, 0]), dual, max_norm=1.5)
+            return [np.array(x.tolist()) for x in (*ahead.unpack_dual(rows), ahead.unpack_dual(dual).tangent)]
+
+    for found, golden in zip(run(tn), run(torch), strict=True):
+        np.testing.assert_allclose(found, golden, 1e-6)
+
+
+def test_a_padding_row_takes_no_gradient_of_nan():
+    def run(xp):
+        weight = xp.ones(3, 2, requires_grad=True)
+        rows = xp.nn.functional.embedding(xp.tensor([0, 1, 1]), weight, padding_idx=1)
+        rows.backward(xp.tensor([[1.0, 2.0], [math.nan, 0.0], [math.inf, 1.0]]))
+        return weight.grad.tolist()
+
+    assert run(tn) == run(torch)
+
+
 def test_normalize_writes_into_out():
     out = tn.empty(3, 4)
     assert F.normalize(tn.tensor(ARRAYS["x"]), out=out) is out

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold.autograd.grad_mode import no_grad
 from tenfold.base import unsupported
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, ShapeError, located, unknown_name
@@ -49,6 +48,7 @@ from tenfold.nn.functional_normalisation import rms_norm as rms_norm
 from tenfold.nn.functional_parts import _canonical_mask as _canonical_mask
 from tenfold.nn.functional_parts import _in_projection as _in_projection
 from tenfold.nn.functional_parts import _in_projection_packed as _in_projection_packed
+from tenfold.nn.functional_parts import _no_grad_embedding_renorm_ as _no_grad_embedding_renorm_
 from tenfold.nn.functional_parts import _none_or_dtype as _none_or_dtype
 from tenfold.nn.functional_parts import _verify_batch_size as _verify_batch_size
 from tenfold.nn.functional_products import *  # noqa: F403
@@ -470,9 +470,7 @@ def embedding(
     elif padding_idx < 0:
         padding_idx += count
     if max_norm is not None:
-        named = input.reshape(-1)
-        with no_grad():
-            weight.index_put_((named,), weight.index_select(0, named).renorm(norm_type, 0, max_norm))
+        _no_grad_embedding_renorm_(weight, input, max_norm, norm_type)
     if sparse and context.grad_enabled and weight.requires_grad:
         from tenfold.sparse.embedding import lookup  # few need sparse tensors, which take long to import
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tenfold.autograd.grad_mode import no_grad
 from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError, located
+from tenfold.nn.functional_parts import _no_grad_embedding_renorm_
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 from tenfold.trace.context import context
@@ -54,8 +54,7 @@ def embedding_bag(
             help="offsets say where in the vector each bag begins",
         )
     if max_norm is not None:
-        with no_grad():
-            weight.index_put_((input,), weight.index_select(0, input).renorm(norm_type, 0, max_norm))
+        _no_grad_embedding_renorm_(weight, input, max_norm, norm_type)
     if sparse and context.grad_enabled and weight.requires_grad:
         if padding_idx is not None:
             raise UnsupportedError("a sparse gradient of bags has no padding_idx", help="use sparse=False")

@@ -1,5 +1,6 @@
 """Parts of which `torch.nn.functional` is made, by the names under which layers of other people import them:
-the projections and masks of attention, and a check."""
+the projections and masks of attention, a check, and the
+rows of a table that are cut before they are read."""
 
 from __future__ import annotations
 
@@ -7,12 +8,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from tenfold.autograd.forward_ad import suspended
+from tenfold.autograd.grad_mode import no_grad
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ShapeError, located
 from tenfold.base.warning import warn
 from tenfold.nn.functional_attention import additive
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
+from tenfold.trace.context import context
 
 
 def _in_projection(
@@ -66,3 +70,13 @@ def _verify_batch_size(size: Sequence[Any]) -> None:
     """Refuse a batch that has one value for each channel, of which nothing can be normalised."""
     if math.prod([size[0], *size[2:]]) == 1:
         raise ShapeError(f"training needs more than one value for each channel, not {tuple(size)}")
+
+
+def _no_grad_embedding_renorm_(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
+    """Cut the rows of weight that input names to a norm of max_norm. No derivative sees it: the tangent of
+    weight stays as it is, too."""
+    before, named = weight.current(), input.reshape(-1)
+    with no_grad(), suspended():
+        weight.index_put_((named,), weight.index_select(0, named).renorm(norm_type, 0, max_norm))
+    if context.level is not None:
+        context.level.same(before, weight.current())

@@ -88,13 +88,12 @@ def embedding_dense_backward(gradient, indices, num_weights, padding_idx, scale_
     wide = dtypes.float32 if gradient.dtype in (dtypes.float16, dtypes.bfloat16) else gradient.dtype
     rows = flat.convert(flat.reshape(gradient, (indices.numel, width)), wide)
     where = flat.reshape(places(indices, num_weights, 0), (indices.numel,))
-    kept = flat.full(where.shape, 1, wide)
     if scale_grad_by_freq:
-        kept = kept / flat.take(_folded(kept, where, num_weights, "add"), where, 0)
-    if padding_idx >= 0:
-        kept = flat.where(flat.eq(where, padding_idx), 0, kept)
-    if scale_grad_by_freq or padding_idx >= 0:
-        rows = rows * flat.unsqueeze(kept, 1)
+        one = flat.full(where.shape, 1, wide)
+        often = flat.take(_folded(one, where, num_weights, "add"), where, 0)
+        rows = rows / flat.unsqueeze(often, 1)
+    if padding_idx >= 0:  # whatever its cotangent is, NaN too
+        rows = flat.where(flat.unsqueeze(flat.eq(where, padding_idx), 1), 0, rows)
     return flat.convert(_folded(rows, where, num_weights, "add"), gradient.dtype)
 
 

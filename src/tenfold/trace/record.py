@@ -74,6 +74,7 @@ class Recorder:
         self.written: list[Holder] = []  # the tensors from outside that were written
         self.grads: dict[Origin, Any] = {}  # gradients that were touched, as they were
         self.cleared: set[Origin] = set()
+        self.own: list[Value] = []  # leaves of levels of differentiation that begin and end inside
 
     @property
     def through_memory(self) -> bool:
@@ -311,6 +312,8 @@ def _inside(recorder: Recorder, targets: Sequence[Value]) -> Trace:
 
 def _refuse_gradients(recorder: Recorder, after: dict[Origin, Any], trace: Trace) -> None:
     """Refuse `backward()` inside a transformed function where it reaches leaves outside."""
+    for value in recorder.own:
+        value.origin = None
     changed = [origin for origin, final in after.items() if final is not recorder.grads[origin]]
     reached = {id(leaf.origin.of) for leaf in trace.leaves if leaf.origin is not None}
     if any(id(origin) in reached for origin in changed):

@@ -140,6 +140,57 @@ def test_out_agrees_with_pytorch(row: Row) -> None:
     comparison.conclude()
 
 
+# What an `out=` is tried with that could hold the result.
+WIDER = {
+    torch.float32: torch.float64, torch.int64: torch.float32, torch.bool: torch.int64,
+    torch.complex64: torch.complex128,
+}  # fmt: skip
+# PyTorch decides these by their arguments: it takes the absolute value, or the inverse transform, of complex
+# numbers alone, `diff` adds the bits of bools, and copies first what is ordered otherwise in memory.
+BY_ARGUMENTS = {"abs", "absolute", "diff", "fft_ifft", "inner", "lerp.Tensor", "split_copy.Tensor"}
+
+
+@named([row for row in all_rows() if has_out(row) and row.qualified not in BY_ARGUMENTS])
+def test_out_of_a_wider_dtype_is_taken_where_pytorch_takes_it(row: Row) -> None:
+    wrong = []
+    for call in calls(row, dtypes.float32, dtypes.int64, limit=2):
+        theirs, theirs_named = call.arguments(golden.as_torch)
+        ours, ours_named = call.arguments(golden.to_tenfold)
+        if {"dtype", "out_dtype"} & {*theirs_named}:
+            continue
+        try:
+            expected = golden.flattened(golden.quietly(golden.overload(row), *theirs, **theirs_named))
+        except Exception:
+            continue
+        for place, each in enumerate(expected):
+            kinds = [one.dtype for one in expected]
+            if each.dtype not in WIDER or not each.numel():
+                continue
+            found = []
+            for kind in (each.dtype, WIDER[each.dtype]):
+                kinds[place] = kind
+                for package, args, keywords in ((torch, theirs, theirs_named), (tn, ours, ours_named)):
+                    outs = tuple(
+                        [
+                            package.zeros(list(one.shape), dtype=getattr(package, str(dtype)[6:]))
+                            for one, dtype in zip(expected, kinds, strict=True)
+                        ]
+                    )
+                    try:
+                        golden.quietly(
+                            public(package, row), *args, **keywords, out=outs if outs[1:] else outs[0]
+                        )
+                        found.append(True)
+                    except Exception:
+                        found.append(False)
+            plain, plain_ours, wider, wider_ours = found
+            if plain and plain_ours and wider is not wider_ours:
+                wrong.append(
+                    f"{call}: PyTorch {'takes' if wider else 'refuses'} {WIDER[each.dtype]} for {place}"
+                )
+    assert not wrong, report(row, wrong)
+
+
 @named([row for row in all_rows() if row.schema.is_view])
 def test_view_shares_memory_as_in_pytorch(row: Row) -> None:
     """A view has PyTorch's strides; a write to it shows in its base, and a write to the base shows in it."""

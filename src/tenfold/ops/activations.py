@@ -75,6 +75,7 @@ def _between(x, low, high):
     samples=lambda: [S(T(3, 4), 1, 20), S(T(3, 4), -0.5, 0.25), S(T(), 0, 1), S(T(0, 3), 0, 1)],
     forms="function_",
     saves="inputs",
+    casts_out=True,
 )
 def threshold(x, threshold, value):
     """self where it is above the threshold, else `value`"""

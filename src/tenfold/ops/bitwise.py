@@ -86,25 +86,25 @@ def truth(x):
     return x if x.dtype.kind == "bool" else flat.ne(x, 0)
 
 
-@op("logical_not(Tensor self) -> Tensor", inplace=True)
+@op("logical_not(Tensor self) -> Tensor", inplace=True, casts_out=True)
 def logical_not(x):
     """Whether self is zero"""
     return flat.invert(truth(x))
 
 
-@op("logical_and(Tensor self, Tensor other) -> Tensor", inplace=True)
+@op("logical_and(Tensor self, Tensor other) -> Tensor", inplace=True, casts_out=True)
 def logical_and(x, y):
     """Whether neither self nor other is zero"""
     return flat.logical_and(truth(x), truth(y))
 
 
-@op("logical_or(Tensor self, Tensor other) -> Tensor", inplace=True)
+@op("logical_or(Tensor self, Tensor other) -> Tensor", inplace=True, casts_out=True)
 def logical_or(x, y):
     """Whether self or other, or both, is not zero"""
     return flat.logical_or(truth(x), truth(y))
 
 
-@op("logical_xor(Tensor self, Tensor other) -> Tensor", inplace=True)
+@op("logical_xor(Tensor self, Tensor other) -> Tensor", inplace=True, casts_out=True)
 def logical_xor(x, y):
     """Whether just one of self and other is not zero"""
     return flat.logical_xor(truth(x), truth(y))

@@ -337,6 +337,7 @@ def tensordot(x, y, dims_self, dims_other):
         S(T(2, 3, 2), T(2, 1, 2)),
         S(T(0, 2), T(3, 2)),
     ],
+    casts_out=True,
 )
 def kron(x, y):
     """The Kronecker product: each element of x times all of y."""

@@ -100,6 +100,7 @@ def slice_copy(x, dim, start, end, step):
     "split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
     method=False,
     samples=lambda: [S(T(7, 2), 3), S(T(2, 7), 4, -1)],
+    casts_out=True,
 )
 def split_copy(x, size, dim):
     """Parts of split_size elements along dim, the last perhaps smaller, copied."""

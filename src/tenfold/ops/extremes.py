@@ -55,6 +55,7 @@ def _numbers():
     samples=_numbers,
     forms="function_",
     grad_fn="ClampBackward1",
+    casts_out=False,
 )
 @op(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
@@ -95,7 +96,13 @@ def _limit(limit, dtype):
     return limit if isinstance(limit, flat.Value) else number_in(limit, dtype)
 
 
-@op("clamp_min(Tensor self, Scalar min) -> Tensor", promote=common, inplace=True, forms="function_ foreach")
+@op(
+    "clamp_min(Tensor self, Scalar min) -> Tensor",
+    promote=common,
+    inplace=True,
+    forms="function_ foreach",
+    casts_out=False,
+)
 @op(
     "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
     promote=common,
@@ -107,7 +114,13 @@ def clamp_min(x, low):
     return clamp(x, low, None)
 
 
-@op("clamp_max(Tensor self, Scalar max) -> Tensor", promote=common, inplace=True, forms="function_ foreach")
+@op(
+    "clamp_max(Tensor self, Scalar max) -> Tensor",
+    promote=common,
+    inplace=True,
+    forms="function_ foreach",
+    casts_out=False,
+)
 @op(
     "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
     promote=common,

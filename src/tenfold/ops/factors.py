@@ -70,6 +70,7 @@ def linalg_cholesky_ex(x, upper, check_errors):
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     samples=lambda: [*[S(each) for each in _POSITIVE], S(_POSITIVE[1], True)],
     autocast="cpu: float32",
+    casts_out=True,
 )
 def linalg_cholesky(x, upper):
     """L of x = L Lᴴ, or U of x = Uᴴ U."""
@@ -347,8 +348,14 @@ _REFLECTIONS = lambda: [
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
     samples=_REFLECTIONS,
     autocast="cpu: float32",
+    casts_out=True,
 )
-@op("orgqr(Tensor self, Tensor input2) -> Tensor", samples=_REFLECTIONS, autocast="cpu: float32")
+@op(
+    "orgqr(Tensor self, Tensor input2) -> Tensor",
+    samples=_REFLECTIONS,
+    autocast="cpu: float32",
+    casts_out=True,
+)
 def linalg_householder_product(x, tau):
     """The first columns of H₁ H₂ …, where Hᵢ = 1 - tau[i] v vᴴ, and v is column i below the diagonal."""
     vectors, inner = _vectors("householder_product", x, tau)

@@ -210,6 +210,7 @@ def _declare(kind):
         meaning=f"{MEANINGS[kind]}, along one dimension.",
         autocast="cpu: float32",
         late=written,
+        casts_out=kind != "ihfft",
     )
     def along(x, n, dim, norm):
         return compute(kind, x, [_one(x, dim)], [n], norm)
@@ -220,6 +221,7 @@ def _declare(kind):
         samples=_PLANES,
         meaning=f"{MEANINGS[kind]}, over two dimensions.",
         autocast=several,
+        casts_out=True,
     )
     def plane(x, s, dim, norm):
         dims, lengths = _several(x, s, dim)
@@ -232,6 +234,7 @@ def _declare(kind):
         samples=_SPACES,
         meaning=f"{MEANINGS[kind]}, over any dimensions.",
         autocast=several,
+        casts_out=True,
     )
     def space(x, s, dim, norm):
         dims, lengths = _several(x, s, dim)
@@ -274,6 +277,7 @@ def _inner_scaled(x, count, normalization):
         for dtype in ("complex64", "complex128")
     ],
     needs="transformed_dims",
+    casts_out=True,
 )
 def fft_complex(x, dims, normalization, forward):
     """A complex signal's spectrum, or the signal of one."""
@@ -294,6 +298,7 @@ def fft_complex(x, dims, normalization, forward):
         for dtype in ("float32", "float64")
     ],
     needs="some_dims",
+    casts_out=True,
 )
 def fft_real(x, dims, normalization, onesided):
     """A real signal's spectrum, or the half that tells the other."""
@@ -317,6 +322,7 @@ def fft_real(x, dims, normalization, onesided):
         for dtype in ("complex64", "complex128")
     ],
     needs="half_of_last_dim",
+    casts_out=True,
 )
 def fft_to_real(x, dims, normalization, last_dim_size):
     """The real signal of half a spectrum."""

@@ -105,6 +105,7 @@ def _bool(x):
     "_stack(Tensor[] tensors, int dim=0) -> Tensor",
     samples=lambda: [S([T(3, 4), T(3, 4)]), S([T(3), T(3)], -1)],
     needs="some tensors",
+    casts_out=True,
 )
 def stack_unchecked(tensors, dim):
     """Tensors of one shape along a new dimension."""
@@ -116,6 +117,7 @@ def stack_unchecked(tensors, dim):
     method=False,
     samples=lambda: [S(T(3, 4, dtype=each), 1) for each in ("float32", "float64")],
     needs="out: dtype_of_self",
+    casts_out=True,
 )
 def logcumsumexp_unchecked(x, dim):
     """log(cumsum(exp(self))) along a dimension."""
@@ -212,6 +214,7 @@ def unsafe_masked_index_put_accumulate(x, mask, indices, values):
     "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
     samples=lambda: [S([T(4, 3), T(5, 2)], 0, 2), S([T(2, 3), T(2, 5, 2)], 1, 3), S([T(5)], 0, 2)],
     needs="chunked_dim",
+    casts_out=True,
 )
 def chunk_cat(tensors, dim, num_chunks):
     """Each tensor, filled up with zeros, as `num_chunks` rows from dim on; their rows side by side."""

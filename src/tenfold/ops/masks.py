@@ -73,6 +73,7 @@ CONDITION = T(3, 4, dtype="bool")
         S(T(dtype="bool"), T(3, 4), T(4)),
         S(T(0, 1, dtype="bool"), T(), T(3)),
     ],
+    casts_out=False,
 )
 @op(
     "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",

@@ -55,6 +55,7 @@ _PSEUDO = lambda: [
     "bool hermitian=False) -> Tensor",
     method=False,
     samples=lambda: [*_PSEUDO(), S(Matrices(2, 4, 3), atol=T(2, dtype="float32", low=0.1, high=0.2))],
+    casts_out=True,
 )
 @op(
     "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, "
@@ -66,6 +67,7 @@ _PSEUDO = lambda: [
         S(Matrices(3, 4), rtol=0.01, atol=0.1),
         S(Matrices(3, 3, positive=True), hermitian=True),
     ],
+    casts_out=True,
 )
 def linalg_pinv(x, atol, rtol, hermitian):
     """V · diag(1 / S) · Uᴴ, without singular values up to max(atol, rtol · the largest)."""
@@ -77,11 +79,13 @@ def linalg_pinv(x, atol, rtol, hermitian):
     "linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor",
     method=False,
     samples=lambda: [S(Matrices(3, 4), 0.01), S(Matrices(2, 3, 3, positive=True), 1e-3, True)],
+    casts_out=True,
 )
 @op(
     "linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor",
     method=False,
     samples=lambda: [S(Matrices(3, 4), T(dtype="float32", low=0.01, high=0.02))],
+    casts_out=True,
 )
 def linalg_pinv_relative(x, rcond, hermitian):
     """The pseudo-inverse, without singular values up to rcond · the largest."""
@@ -115,6 +119,7 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
         *[S(Matrices(3, 4), T(3, 2), 0.01, driver=each) for each in DRIVERS],
     ],
     autocast="cpu: float32",
+    casts_out=True,
 )
 def linalg_lstsq(a, b, rcond, driver):
     """The least of the X that bring A X nearest to B. By driver also: the squares left over ("gels", "gelsd",
@@ -269,6 +274,7 @@ def linalg_matrix_exp(x):
         S(Matrices(2, 2, 4, rows=2)),
     ],
     autocast="cpu: float32",
+    casts_out=True,
 )
 def linalg_tensorinv(x, ind):
     """The inverse of the map from the last dimensions, all but `ind`, to the first `ind`."""
@@ -294,6 +300,7 @@ def _solvable():
     method=False,
     samples=_solvable,
     autocast="cpu: float32",
+    casts_out=True,
 )
 def linalg_tensorsolve(a, b, dims):
     """X of tensordot(A, X, X.ndim) = B; `dims` of A are first moved behind the others."""

@@ -70,6 +70,7 @@ _DIMS = [(-2, -1), (0, 2), (2, 0)]
     ],
     autocast="cuda: float32 result",
     late=written,
+    casts_out=False,
 )
 def linalg_matrix_norm(x, order, dims, keepdim, dtype):
     """Of singular values the largest (2) or smallest (-2); of sums of sizes, the extreme over columns (1, -1)
@@ -110,6 +111,7 @@ def linalg_matrix_norm(x, order, dims, keepdim, dtype):
         S(T(0, 3, dtype="float32"), "nuc"),
     ],
     autocast="cuda: float32 result",
+    casts_out=False,
 )
 def linalg_matrix_norm_named(x, order, dims, keepdim, dtype):
     """The root of the sum of squares ("fro"), or the sum of the singular values ("nuc")."""
@@ -163,6 +165,7 @@ def nuclear_norm_dims(x, dims, keepdim):
         S(T(3, 4), 2, dtype=dtypes.float64),
     ],
     special=SPECIAL_ORDERS,
+    casts_out=False,
 )
 def linalg_norm(x, order, dims, keepdim, dtype):
     """A vector's norm for one dimension, a matrix's for two; without `ord` the root of the sum of squares."""
@@ -186,6 +189,7 @@ def linalg_norm(x, order, dims, keepdim, dtype):
         *[S(T(3, 4), each) for each in ("fro", "nuc")],
         *[S(T(2, 3, 4), each, (0, 2), True) for each in ("fro", "nuc")],
     ],
+    casts_out=False,
 )
 def linalg_norm_named(x, order, dims, keepdim, dtype):
     """A matrix's norm by name: "fro" or "nuc"."""
@@ -224,6 +228,7 @@ def _with_inverse(x, norm):
     ],
     autocast="cpu: float32",
     late=written,
+    casts_out=True,
 )
 def linalg_cond(x, p):
     """norm(x) · norm(x⁻¹); by default the quotient of the largest and the smallest singular value."""
@@ -249,6 +254,7 @@ def linalg_cond(x, p):
         S(T(0, 0, dtype="float32"), "fro"),
     ],
     autocast="cpu: float32",
+    casts_out=True,
 )
 def linalg_cond_named(x, p):
     """norm(x) · norm(x⁻¹), by the norm's name: "fro" or "nuc"."""
@@ -314,6 +320,7 @@ _RANKED = lambda: [S(Matrices(3, 4)), S(T(2, 3, 0, dtype="float32")), S(Matrices
     "bool hermitian=False) -> Tensor",
     samples=lambda: [*_RANKED(), S(Matrices(3, 4), atol=T(2, low=1, high=4))],
     autocast="cpu: float32",
+    casts_out=True,
 )
 @op(
     "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, "
@@ -321,6 +328,7 @@ _RANKED = lambda: [S(Matrices(3, 4)), S(T(2, 3, 0, dtype="float32")), S(Matrices
     method=False,
     samples=lambda: [*_RANKED(), S(Matrices(3, 4), atol=3.0), S(Matrices(3, 3), rtol=0.9)],
     autocast="cpu: float32",
+    casts_out=True,
 )
 def linalg_matrix_rank(x, atol, rtol, hermitian):
     """How many singular values are above max(atol, rtol · the largest)."""
@@ -332,11 +340,13 @@ def linalg_matrix_rank(x, atol, rtol, hermitian):
     method=False,
     samples=lambda: [S(Matrices(3, 4), 3.0), S(Matrices(2, 3, 3), 2.5, True)],
     autocast="cpu: float32",
+    casts_out=True,
 )
 @op(
     "linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
     samples=lambda: [S(Matrices(3, 4), T(low=2, high=4)), S(Matrices(2, 3, 3), T(2, low=2, high=4), True)],
     autocast="cpu: float32",
+    casts_out=True,
 )
 def linalg_matrix_rank_above(x, tol, hermitian):
     """How many singular values are above a tolerance."""

@@ -319,6 +319,7 @@ def _to_double(names, arguments):
     special=SPECIAL_POWERS,
     samples=lambda: _powers() + _exponents(),
     saves="other",
+    casts_out=False,
 )
 @op(
     "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
@@ -326,13 +327,14 @@ def _to_double(names, arguments):
     method=False,
     samples=_powers_of_numbers,
     saves="other",
+    casts_out=False,
 )
 def float_power(x, y):
     """self ** exponent in float64 or complex128"""
     return power(x, y)
 
 
-@op("square(Tensor self) -> Tensor", inplace=True, forms="function_")
+@op("square(Tensor self) -> Tensor", inplace=True, forms="function_", casts_out=True)
 def square(x):
     """self * self; of bools as int64"""
     if x.dtype.kind == "bool":
@@ -408,6 +410,7 @@ def _with_weight(names, arguments):
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
     inplace=True,
     forms="foreach",
+    casts_out=True,
 )
 @op(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",

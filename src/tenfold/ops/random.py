@@ -275,7 +275,12 @@ def scaled_normal(state, mean, std, shape, dtype):
     return drawn * std + mean, state
 
 
-@op(f"bernoulli(Tensor self, {OWN}) -> Tensor", random=True, samples=lambda: [S(T(3, 4, low=0, high=1))])
+@op(
+    f"bernoulli(Tensor self, {OWN}) -> Tensor",
+    random=True,
+    samples=lambda: [S(T(3, 4, low=0, high=1))],
+    casts_out=True,
+)
 def bernoulli(state, p):
     """1 with the probability that stands in the element, else 0."""
     return bernoulli_each(state, flat.full_like(p, 0), p)
@@ -327,7 +332,7 @@ def _to_none(cotangents, results, state, mean, std):
     method=False,
     samples=lambda: [
         S(T(3, 4), 2.0), S(T(3, 4), T(4, low=0, high=2)), S(T(1, 4), T(3, 1, low=0, high=2)),
-    ],
+    ], casts_out=True,
 )  # fmt: skip
 @op(
     f"normal.float_Tensor(float mean, Tensor std, {OWN}) -> Tensor",
@@ -335,6 +340,7 @@ def _to_none(cotangents, results, state, mean, std):
     method=False,
     samples=lambda: [S(1.0, T(3, 4, low=0, high=2))],
     late=written,
+    casts_out=True,
 )
 @flat.differentiated(_to_none)
 def normal(state, mean, std):
@@ -357,6 +363,7 @@ def normal(state, mean, std):
     f"normal.float_float(float mean, float std, SymInt[] size, {OWN}, {MADE[3:]}) -> Tensor",
     random=True,
     samples=lambda: [S(1.0, 2.0, (3, 4)), S(0.0, 0.0, ())],
+    casts_out=True,
 )
 def normal_sized(state, mean, std, size, dtype):
     """Normal draws of a given shape."""

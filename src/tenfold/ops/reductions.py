@@ -220,13 +220,23 @@ def _extreme_of_all(x, kind):
     return _extreme(kind, x, kind, None, False)
 
 
-@op("max(Tensor self) -> Tensor", samples=lambda: [S(T(3, 4)), S(T()), S(T(7))], grad_fn="MaxBackward1")
+@op(
+    "max(Tensor self) -> Tensor",
+    samples=lambda: [S(T(3, 4)), S(T()), S(T(7))],
+    grad_fn="MaxBackward1",
+    casts_out=True,
+)
 def max(x):
     """The largest element; NaN if there is one."""
     return _extreme_of_all(x, "max")
 
 
-@op("min(Tensor self) -> Tensor", samples=lambda: [S(T(3, 4)), S(T()), S(T(7))], grad_fn="MinBackward1")
+@op(
+    "min(Tensor self) -> Tensor",
+    samples=lambda: [S(T(3, 4)), S(T()), S(T(7))],
+    grad_fn="MinBackward1",
+    casts_out=True,
+)
 def min(x):
     """The smallest element; NaN if there is one."""
     return _extreme_of_all(x, "min")

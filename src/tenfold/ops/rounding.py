@@ -181,7 +181,13 @@ def frexp(x):
     return flat.where(plain, x, mantissa), flat.convert(exponent, dtypes.int32)
 
 
-@op("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, forms="function_", saves="other")
+@op(
+    "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+    inplace=True,
+    forms="function_",
+    saves="other",
+    casts_out=True,
+)
 def ldexp(x, exponent):
     """self * 2 ** other"""
     (exponent,) = to_float(["self"], [exponent])

@@ -57,6 +57,7 @@ def search_samples():
     promote=to_common,
     method=False,
     samples=search_samples,
+    casts_out=False,
 )
 def searchsorted(sequence, x, out_int32, right, side, sorter):
     """Where in a sorted sequence each element of x would go: before equal ones, or after if `right`."""
@@ -100,6 +101,7 @@ def _sorted_by(sequence, sorter):
         S(2, T(5)),
         S(0.5, T(5), out_int32=True),
     ],
+    casts_out=False,
 )
 def bucketize(x, boundaries, out_int32, right):
     """The number of the bucket each element falls in, between sorted boundaries."""
@@ -144,7 +146,7 @@ def to_members(names, arguments):
     samples=lambda: [
         S(T(3, 4), T(5)), S(T(3), T(2, 2), invert=True), S(T(), T(0)), S(finite(40), finite(100)),
         S(T(3, 4), 2), S(T(4), 1.5, invert=True), S(2, T(5)), S(0.5, T(3)),
-    ], late=written)  # fmt: skip
+    ], late=written, casts_out=False)  # fmt: skip
 def isin(elements, tests, assume_unique, invert):
     """Whether each element is among the test elements; NaN never is."""
     if not isinstance(tests, flat.Value):

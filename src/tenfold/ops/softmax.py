@@ -38,6 +38,7 @@ def _exponents(x, dim):
     "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     samples=_with_dtype,
     autocast="cuda: float32 result",
+    casts_out=False,
 )
 @op(
     "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
@@ -55,6 +56,7 @@ def softmax(x, dim, dtype):
     "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     samples=_with_dtype,
     autocast="cuda: float32 result",
+    casts_out=False,
 )
 @op(
     "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",

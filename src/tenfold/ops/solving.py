@@ -259,6 +259,7 @@ def triangular_solve(b, a, upper, transpose, unitriangular):
         S(T(0, 2, dtype="float32"), T(0, 0, dtype="float32")),
     ],
     autocast="cpu: float32",
+    casts_out=True,
 )
 def cholesky_solve(b, factor, upper):
     """X of A X = b, given the Cholesky factor of A."""
@@ -300,6 +301,7 @@ def _cholesky_solved(b, factor, upper):
     ],
     autocast="cpu: float32",
     saves="other",
+    casts_out=True,
 )
 def cholesky_inverse(factor, upper):
     """The inverse of A, given its Cholesky factor."""

@@ -278,6 +278,7 @@ def _eigvals(x):
     differs=_SIGNS,
     samples=lambda: [S(each) for each in _SQUARE],
     autocast="cpu: float32",
+    casts_out=True,
 )
 def linalg_eig(x):
     """Eigenvalues of square matrices, and right eigenvectors in columns; both are complex."""
@@ -291,6 +292,7 @@ def linalg_eig(x):
     samples=lambda: [S(each) for each in _SQUARE],
     autocast="cpu: float32",
     needs="finite",
+    casts_out=True,
 )
 @op(
     "_linalg_eigvals(Tensor self) -> Tensor",

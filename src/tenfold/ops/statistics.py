@@ -106,6 +106,7 @@ def unbiased_samples():
     "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
     samples=correction_samples,
     late=written,
+    casts_out=True,
 )
 def var_correction(x, dims, correction, keepdim):
     """sum(|self - mean|**2) / max(0, n - correction)"""
@@ -115,13 +116,14 @@ def var_correction(x, dims, correction, keepdim):
 @op(
     "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
     samples=unbiased_dims_samples,
+    casts_out=True,
 )
 def var_dims(x, dims, unbiased, keepdim):
     """sum(|self - mean|**2) / (n - 1), or over n if not unbiased, over dimensions"""
     return var_correction(x, dims, int(unbiased), keepdim)
 
 
-@op("var(Tensor self, bool unbiased=True) -> Tensor", samples=unbiased_samples)
+@op("var(Tensor self, bool unbiased=True) -> Tensor", samples=unbiased_samples, casts_out=True)
 def var(x, unbiased):
     """sum(|self - mean|**2) / (n - 1), or over n if not unbiased, of all elements"""
     return var_correction(x, None, int(unbiased), False)
@@ -131,6 +133,7 @@ def var(x, unbiased):
     "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
     samples=correction_samples,
     late=written,
+    casts_out=True,
 )
 def std_correction(x, dims, correction, keepdim):
     """sqrt(sum(|self - mean|**2) / max(0, n - correction))"""
@@ -140,13 +143,14 @@ def std_correction(x, dims, correction, keepdim):
 @op(
     "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
     samples=unbiased_dims_samples,
+    casts_out=True,
 )
 def std_dims(x, dims, unbiased, keepdim):
     """sqrt(sum(|self - mean|**2) / (n - 1)), or over n if not unbiased, over dimensions"""
     return std_correction(x, dims, int(unbiased), keepdim)
 
 
-@op("std(Tensor self, bool unbiased=True) -> Tensor", samples=unbiased_samples)
+@op("std(Tensor self, bool unbiased=True) -> Tensor", samples=unbiased_samples, casts_out=True)
 def std(x, unbiased):
     """sqrt(sum(|self - mean|**2) / (n - 1)), or over n if not unbiased, of all elements"""
     return std_correction(x, None, int(unbiased), False)
@@ -243,6 +247,7 @@ def norm_samples():
     ],
     special=SPECIAL_ORDERS,
     autocast="cuda: float32 result",
+    casts_out=False,
 )
 def linalg_vector_norm(x, order, dims, keepdim, dtype):
     """sum(|self|**ord) ** (1/ord); ord 0 counts what is not zero, inf and -inf take the extremes."""
@@ -341,6 +346,7 @@ def norm(x, p):
     samples=lambda: [S(T(3, 4), 3, [1], True, dtype=d) for d in (dtypes.float32, dtypes.float64)],
     special=SPECIAL_ORDERS,
     autocast="cuda: float32 result",
+    casts_out=False,
 )
 def norm_dims_dtype(x, p, dims, keepdim, dtype):
     """sum(|self|**p) ** (1/p) over dimensions, in another dtype."""
@@ -352,6 +358,7 @@ def norm_dims_dtype(x, p, dims, keepdim, dtype):
     samples=lambda: [S(T(3, 4), p, dtype=d) for p in (None, 1) for d in (dtypes.float32, dtypes.float64)],
     special=SPECIAL_ORDERS,
     autocast="cuda: float32 result",
+    casts_out=False,
 )
 def norm_dtype(x, p, dtype):
     """sum(|self|**p) ** (1/p) over all elements, in another dtype."""

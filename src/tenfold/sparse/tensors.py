@@ -383,7 +383,7 @@ def _written(out: Any, result: Any) -> Any:
         raise ArgumentError(
             f"out= of layout {given} cannot hold a {found} result", help="use an out= of the same layout"
         )
-    return into(out, result)
+    return into(out, result, casts=True)
 
 
 def _has_sparse(argument: Any) -> bool:

@@ -435,7 +435,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         try:
             if rows[index].fills_out and isinstance(out, Tensor) and out.numel() == result.numel():
                 result = result.reshape(out.shape)
-            return into(out, result)
+            return into(out, result, _casts_out(rows[index]))
         except TenfoldError as error:
             raise error.located(name, capture()) from None
 
@@ -480,6 +480,8 @@ def _resolver(name: str, rows: Sequence[Row], method: bool) -> Resolver:
 
 def _computed_as(out: Any, row: Row, arguments: list[Any], told: Any) -> None:
     """Where an op may be told a dtype, it computes in that of `out=`."""
+    if row.casts_out is False:
+        return
     for place, argument in enumerate(row.schema.arguments):
         if argument.name == "dtype" and isinstance(out, Tensor):
             if told is not None and arguments[place] is not out.dtype:
@@ -487,13 +489,19 @@ def _computed_as(out: Any, row: Row, arguments: list[Any], told: Any) -> None:
             arguments[place] = out.dtype
 
 
-def into(out: Any, result: Any) -> Any:
-    """Put results into the tensors given as `out=`; one of another shape is resized."""
+def _casts_out(row: Row) -> bool:
+    """Whether a row writes its result into an `out=` of another dtype."""
+    return row.promote is not None if row.casts_out is None else row.casts_out
+
+
+def into(out: Any, result: Any, casts: bool = False) -> Any:
+    """Put results into the tensors given as `out=`, which are of their dtype, or hold them if the op `casts`
+    them; one of another shape is resized."""
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise ArgumentError(f"out= takes a tuple of {len(result)} tensors, one for each result")
         for target, part in zip(out, result, strict=True):
-            into(target, part)
+            into(target, part, casts)
         return type(result)(*out) if hasattr(result, "_fields") else tuple(out)
     if not isinstance(out, Tensor) or not isinstance(result, Tensor):
         what = type(out).__name__ if isinstance(result, Tensor) else "for a result that is a number"
@@ -502,9 +510,11 @@ def into(out: Any, result: Any) -> Any:
         raise DeviceError(
             f"out= is on {out.device}, the result on {result.device}", help="move one to the other"
         )
-    if not dtypes.can_cast(result.dtype, out.dtype):
+    holds = dtypes.can_cast(result.dtype, out.dtype)
+    if out.dtype is not result.dtype and not (casts and holds):
         raise DTypeError(
-            f"out= of dtype {out.dtype.name} cannot hold a {result.dtype.name} result",
+            f"out= of dtype {out.dtype.name} {'does not take' if holds else 'cannot hold'} a "
+            f"{result.dtype.name} result",
             help=f"use an out= of dtype {result.dtype.name}, or convert the result",
         )
     value = result.current()

@@ -499,3 +499,44 @@ def test_a_state_dict_is_saved(tmp_path):
     found = torch.load(tmp_path / "model.pt")["model"]
     assert list(found) == ["weight", "bias"]
     assert model.load_state_dict(tn.load(tmp_path / "model.pt")["model"])
+
+
+def _attributed(library):
+    tensor, part = library.ones(2), library.zeros(1)
+    tensor.note = [1, part]
+    weight = library.nn.Parameter(library.ones(2))
+    weight.spread = {"over": 3, "of": tensor}
+    return [tensor, weight, part]
+
+
+@pytest.mark.parametrize("writes, reads", [(tn, tn), (tn, torch), (torch, tn)])
+def test_attributes_of_tensors_come_back(writes, reads):
+    file = io.BytesIO()
+    writes.save(_attributed(writes), file)
+    file.seek(0)
+    tensor, weight, part = reads.load(file)
+    assert tensor.note[0] == 1 and tensor.note[1] is part
+    assert weight.spread["over"] == 3 and weight.spread["of"] is tensor
+    assert type(weight) is reads.nn.Parameter and weight.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("writes, reads", [(tn, tn), (tn, torch), (torch, tn)])
+def test_tensors_without_data_come_back_without_data(writes, reads):
+    file = io.BytesIO()
+    plain = writes.ones(2, 3, device="meta", requires_grad=True)
+    parameter = writes.nn.Parameter(writes.ones(4, device="meta"))
+    writes.save([plain, writes.ones(2, 3, device="meta").t(), parameter], file)
+    file.seek(0)
+    found = reads.load(file)
+    assert [str(each.device) for each in found] == ["meta"] * 3
+    assert [tuple(each.shape) for each in found] == [(2, 3), (3, 2), (4,)]
+    assert [each.stride() for each in found] == [(3, 1), (1, 3), (1,)]
+    assert [each.requires_grad for each in found] == [True, False, True]
+    assert type(found[2]) is reads.nn.Parameter
+
+
+def test_a_tensor_that_is_its_own_attribute_is_not_saved():
+    tensor = tn.ones(2)
+    tensor.note = tensor
+    with pytest.raises(tn.ArgumentError, match="cannot be saved"):
+        tn.save(tensor, io.BytesIO())

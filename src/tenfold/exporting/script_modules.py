@@ -40,7 +40,7 @@ class _Pickler(Pickler):
 
     def write(self, obj: Any) -> None:
         if isinstance(obj, Tensor):
-            self.once(id(obj), lambda: self.tensor(obj, obj.requires_grad))
+            self.once(id(obj), lambda: self.call(*self.rebuilding(obj, obj.requires_grad)))
         elif isinstance(obj, _Object):
             self.name(f"__torch__ {obj.name}")
             self.out += b")\x81"

@@ -19,7 +19,18 @@ from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, FormatError, UnsafePickle
 from tenfold.base.size import Size
 from tenfold.serialize import sparse
-from tenfold.serialize.storages import STORAGES, Placed, Places, Storage, finish_tensor, hosts, view_of
+from tenfold.serialize.storages import (
+    META,
+    STORAGES,
+    Placed,
+    PlacedMeta,
+    Places,
+    Storage,
+    attributes,
+    finish_tensor,
+    hosts,
+    view_of,
+)
 from tenfold.serialize.unpickle import StorageKind
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.parameter import Parameter
@@ -45,6 +56,8 @@ class Named:
 
 _REBUILD = {each: Named("torch._utils", each) for each in ("_rebuild_tensor_v2", "_rebuild_tensor_v3")}
 _PARAMETER = Named("torch._utils", "_rebuild_parameter")
+_PARAMETER_WITH_STATE = Named("torch._utils", "_rebuild_parameter_with_state")
+_META = Named("torch._utils", META)
 _OF_TYPE = Named("torch._tensor", "_rebuild_from_type_v2")
 _SPARSE = Named("torch._utils", sparse.REBUILD)
 _LAYOUT = Named("torch.serialization", "_get_layout")
@@ -130,16 +143,22 @@ class Writer(_PythonPickler):
             parts = [each.detach() if isinstance(each, Tensor) else each for each in arguments]
             return _SPARSE, (_Made(_LAYOUT, (layout,)), tuple(parts))
         typed = obj.dtype in _STORAGE_OF
-        saved, offset, strides = self._place(obj)
-        parameter = isinstance(obj, Parameter)
-        args = [saved, offset, tuple(obj.shape), strides, obj.requires_grad and not parameter, _Empty()]
-        rebuild = _REBUILD["_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3"]
-        made: tuple[Any, ...] = (rebuild, tuple(args if typed else [*args, obj.dtype]))
-        if type(obj) is Tensor:
+        parameter, held = isinstance(obj, Parameter), attributes(obj)
+        follows = obj.requires_grad and not parameter
+        made: tuple[Any, ...]
+        if obj.device.type == "meta":
+            made = _META, (obj.dtype, tuple(obj.shape), tuple(obj.stride()), follows)
+        else:
+            saved, offset, strides = self._place(obj)
+            args = [saved, offset, tuple(obj.shape), strides, follows, _Empty()]
+            rebuild = _REBUILD["_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3"]
+            made = rebuild, tuple(args if typed else [*args, obj.dtype])
+        if type(obj) is Tensor and not held:
             return made
         if type(obj) is Parameter:
-            return _PARAMETER, (_Made(*made), obj.requires_grad, _Empty())
-        return _OF_TYPE, (made[0], type(obj), made[1], dict(vars(obj)))
+            given = (_Made(*made), obj.requires_grad, _Empty())
+            return (_PARAMETER_WITH_STATE, (*given, held)) if held else (_PARAMETER, given)
+        return _OF_TYPE, (made[0], type(obj), made[1], held)
 
     def _place(self, tensor: Tensor) -> tuple[_Saved, int, tuple[int, ...]]:
         """Where a tensor lies: tensors that share memory refer to one storage."""
@@ -221,6 +240,7 @@ class Reader(pickle.Unpickler):
             "torch._utils._rebuild_parameter_with_state": self._parameter,
             "torch._tensor._rebuild_from_type_v2": self._of_type,
             "torch._utils._rebuild_sparse_tensor": self._sparse,
+            f"torch._utils.{META}": lambda *described: PlacedMeta(*described).finished(),
             "torch.serialization._get_layout": sparse.layout,
             "torch.device": Device,
             "torch.Size": Size,

@@ -14,12 +14,14 @@ from tenfold.base.errors import ArgumentError
 from tenfold.base.size import Size
 from tenfold.serialize import sparse
 from tenfold.serialize.safe import Tensors
-from tenfold.serialize.storages import STORAGES, Saved
+from tenfold.serialize.storages import META, STORAGES, Saved, attributes
 from tenfold.serialize.unpickle import MAX_DEPTH
 from tenfold.tensor import Tensor
 from tenfold.tensor.parameter import Parameter
 
 _NUMBERS = (bool, int, float, complex)
+# The function that makes a tensor when it is read, and what writes its arguments.
+_Rebuilding = tuple[str, Callable[[], None]]
 _STORAGE_OF = {dtype: name for name, dtype in STORAGES.items()}
 _KINDS = (
     "tensors, numbers, strings, bytes, None, dtypes, devices, Sizes, sets, dicts, lists and tuples of them"
@@ -35,11 +37,25 @@ def survey(obj: Any) -> list[Tensor]:
     found: dict[int, Tensor] = {}
     done: set[int] = set()
     open_: set[int] = set()
+    alive: list[Any] = []  # what is known by its identity
+
+    def visit_tensor(item: Tensor, where: str, depth: int) -> None:
+        held = attributes(item)
+        if item.device.type != "meta":
+            found[id(item)] = item
+        if held and id(item) not in done:
+            if id(item) in open_:
+                raise NotPlain(f"{where or 'the tensor'} cannot be saved: it has itself as an attribute")
+            open_.add(id(item))
+            alive.append(held)
+            visit(held, where, depth + 1)
+            open_.remove(id(item))
+            done.add(id(item))
 
     def visit(item: Any, where: str, depth: int) -> None:
         if isinstance(item, Tensor):
             if item.layout == "strided":
-                found[id(item)] = item
+                visit_tensor(item, where, depth)
             else:
                 found.update({id(part): part for part in sparse.held_by(item)})
         elif _is_leaf(item) or id(item) in done:
@@ -134,7 +150,7 @@ class Pickler:
         elif isinstance(obj, Tensor) and obj.layout != "strided":
             self.once(id(obj), lambda: self.sparse(obj))
         elif isinstance(obj, Tensor):
-            self.once(id(obj), lambda: self.tensor(obj, obj.requires_grad))
+            self.once(id(obj), lambda: self.tensor(obj))
         elif isinstance(obj, tuple):
             self.once(id(obj), lambda: self.tuple(obj))
         elif isinstance(obj, list):
@@ -210,11 +226,14 @@ class Pickler:
         self.out += b"u"
 
     def parameter(self, parameter: Parameter) -> None:
-        self.name("torch._utils _rebuild_parameter")
+        held = attributes(parameter)
+        self.name(f"torch._utils _rebuild_parameter{'_with_state' if held else ''}")
         self.out += b"("
-        self.tensor(parameter, False)
+        self.call(*self.rebuilding(parameter, False))
         self.write(parameter.requires_grad)
         self.reduce("collections OrderedDict")  # of hooks: none
+        if held:
+            self.dict(held)
         self.out += b"tR"
 
     def sparse(self, tensor: Tensor) -> None:
@@ -225,30 +244,66 @@ class Pickler:
         self.out += b"("
         for argument in arguments:
             if isinstance(argument, Tensor):
-                self.once(("part", id(argument)), functools.partial(self.tensor, argument, False))
+                self.once(
+                    ("part", id(argument)),
+                    functools.partial(self.call, *self.rebuilding(argument, False)),
+                )
             else:
                 self.write(argument)
         self.out += b"ttR"
 
-    def tensor(self, tensor: Tensor, requires_grad: bool) -> None:
+    def tensor(self, tensor: Tensor) -> None:
+        rebuild, arguments = self.rebuilding(tensor, tensor.requires_grad)
+        held = attributes(tensor)
+        if not held:
+            self.call(rebuild, arguments)
+            return
+        self.name("torch._tensor _rebuild_from_type_v2")
+        self.out += b"("
+        self.name(rebuild)
+        self.name("torch Tensor")
+        arguments()
+        self.dict(held)
+        self.out += b"tR"
+
+    def call(self, function: str, arguments: Callable[[], None]) -> None:
+        self.name(function)
+        arguments()
+        self.out += b"R"
+
+    def rebuilding(self, tensor: Tensor, requires_grad: bool) -> _Rebuilding:
+        if tensor.device.type == "meta":
+
+            def described() -> None:
+                self.out += b"("
+                self.write(tensor.dtype)
+                self.tuple(tuple(tensor.shape))
+                self.tuple(tuple(tensor.stride()))
+                self.write(requires_grad)
+                self.out += b"t"
+
+            return f"torch._utils {META}", described
         saved, dtype = self.places[id(tensor)], tensor.dtype
         typed = _STORAGE_OF.get(dtype)
-        self.name(f"torch._utils _rebuild_tensor_v{2 if typed else 3}")
-        self.out += b"(("
-        self.write("storage")
-        self.name(f"torch {typed}" if typed else "torch.storage UntypedStorage")
-        size = self.sizes[saved.key]
-        for each in (str(saved.key), _location(tensor), size // (dtype.itemsize if typed else 1)):
-            self.write(each)
-        self.out += b"tQ"
-        self.integer(saved.offset)
-        self.tuple(tuple(tensor.shape))
-        self.tuple(saved.strides)
-        self.write(requires_grad)
-        self.reduce("collections OrderedDict")  # of hooks: none
-        if not typed:
-            self.write(dtype)
-        self.out += b"tR"
+
+        def arguments() -> None:
+            self.out += b"(("
+            self.write("storage")
+            self.name(f"torch {typed}" if typed else "torch.storage UntypedStorage")
+            size = self.sizes[saved.key]
+            for each in (str(saved.key), _location(tensor), size // (dtype.itemsize if typed else 1)):
+                self.write(each)
+            self.out += b"tQ"
+            self.integer(saved.offset)
+            self.tuple(tuple(tensor.shape))
+            self.tuple(saved.strides)
+            self.write(requires_grad)
+            self.reduce("collections OrderedDict")  # of hooks: none
+            if not typed:
+                self.write(dtype)
+            self.out += b"t"
+
+        return f"torch._utils _rebuild_tensor_v{2 if typed else 3}", arguments
 
 
 def _location(tensor: Any) -> str:

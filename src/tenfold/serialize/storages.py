@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, DeviceError, FormatError
 from tenfold.flat.strides import contiguous, is_contiguous
 from tenfold.runtime import evaluate
-from tenfold.tensor import Tensor, leaf
+from tenfold.tensor import Tensor, leaf, methods
+from tenfold.tensor.dispatch import aten
 from tenfold.tensor.parameter import Parameter
 from tenfold.tensor.views import SAVED_APART
 from tenfold.trace.context import context
@@ -41,6 +43,10 @@ STORAGES = {
     "ComplexFloatStorage": dtypes.complex64,
     "ComplexDoubleStorage": dtypes.complex128,
 }
+
+
+# PyTorch's function that makes a tensor on the meta device.
+META = "_rebuild_meta_tensor_no_storage"
 
 
 class Movable:
@@ -119,7 +125,11 @@ class Storage:
 class Placed:
     """A tensor as a file describes it: a place in a storage."""
 
-    __slots__ = ("dtype", "metadata", "offset", "parameter", "requires_grad", "shape", "storage", "strides")
+    __slots__ = (
+        "attributes", "dtype", "metadata", "offset", "parameter", "requires_grad", "shape", "storage",
+        "strides",
+    )  # fmt: skip
+    attributes: dict[str, Any]  # of the tensor, as a user's program set them
 
     def __init__(
         self,
@@ -163,6 +173,7 @@ class Placed:
         self.requires_grad = bool(requires_grad)
         self.metadata = metadata
         self.parameter = parameter
+        self.attributes = {}
 
     @property
     def dense(self) -> bool:
@@ -172,6 +183,43 @@ class Placed:
     def whole(self) -> bool:
         """Whether this is all of its storage, in order."""
         return self.dense and math.prod(self.shape) * self.dtype.itemsize == self.storage.nbytes
+
+
+@dataclass(eq=False)
+class PlacedMeta:
+    """A tensor of a file that has no data, and so lies nowhere."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    requires_grad: bool
+    parameter: bool = False
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for numbers in (self.shape, self.strides):
+            if type(numbers) is not tuple or not all(
+                type(each) is int and 0 <= each <= _MOST_BYTES for each in numbers
+            ):
+                raise FormatError("a tensor of the file has sizes or strides that are not numbers from 0 up")
+        last = sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides))
+        spread = math.prod(max(each, 1) for each in self.shape)
+        if not isinstance(self.dtype, DType) or len(self.shape) != len(self.strides):
+            raise FormatError("a tensor of the file has no dtype, or its sizes and strides do not fit")
+        if len(self.shape) > MAX_RANK or max(last, spread) * self.dtype.itemsize > _MOST_BYTES:
+            raise FormatError("a tensor of the file is larger than any memory")
+
+    def finished(self) -> Tensor:
+        dense = is_contiguous(self.shape, self.strides)
+        make: Any = methods.empty_strided
+        tensor = (
+            aten("empty")(self.shape, dtype=self.dtype, device="meta")
+            if dense
+            else make(self.shape, self.strides, dtype=self.dtype, device="meta")
+        )
+        if self.parameter:
+            return Parameter(tensor, bool(self.requires_grad))
+        return tensor.requires_grad_() if self.requires_grad else tensor
 
 
 def tensors_of(
@@ -239,6 +287,16 @@ def finish_tensor(tensor: Tensor, placed: Placed, shared: bool) -> Tensor:
     if not placed.requires_grad:
         return tensor
     return (tensor.detach() if shared else tensor).requires_grad_()
+
+
+def attributes(tensor: Tensor) -> dict[str, Any]:
+    """What a user's program has set on a tensor: t.name = value."""
+    held = vars(tensor)
+    return {name: held[name] for name in held if name not in _OWN} if held else held
+
+
+# What the package itself keeps there.
+_OWN = (SAVED_APART, "_open_dims")
 
 
 class Saved:

@@ -19,7 +19,7 @@ from tenfold.base.errors import FormatError, TenfoldError, UnsafePickle
 from tenfold.base.size import Size
 from tenfold.serialize import sparse
 from tenfold.serialize.sparse import PlacedSparse
-from tenfold.serialize.storages import STORAGES, Placed, Storage
+from tenfold.serialize.storages import META, STORAGES, Placed, PlacedMeta, Storage
 
 MAX_DEPTH = 100
 CROWDED = 100  # keys with one hash
@@ -118,10 +118,17 @@ def _tensor_of_dtype(
     return Placed(storage, offset, shape, strides, requires_grad, dtype, metadata)
 
 
-def _parameter(placed: Any, requires_grad: Any, hooks: Any) -> Placed:
+def _meta(dtype: Any, shape: Any, strides: Any, requires_grad: Any) -> PlacedMeta:
+    return PlacedMeta(dtype, shape, strides, bool(requires_grad))
+
+
+def _parameter(placed: Any, requires_grad: Any, hooks: Any, state: Any = None) -> Placed | PlacedMeta:
+    if isinstance(placed, PlacedMeta):
+        meta = PlacedMeta(placed.dtype, placed.shape, placed.strides, bool(requires_grad), True)
+        return _with_attributes(meta, state)
     if not isinstance(placed, Placed):
         raise FormatError("a parameter of the file is no tensor")
-    return Placed(
+    made = Placed(
         placed.storage,
         placed.offset,
         placed.shape,
@@ -131,10 +138,34 @@ def _parameter(placed: Any, requires_grad: Any, hooks: Any) -> Placed:
         placed.metadata,
         parameter=True,
     )
+    return _with_attributes(made, state)
+
+
+def _of_type(build: Any, kind: Any, arguments: Any, state: Any) -> Placed | PlacedMeta:
+    """A tensor and its attributes."""
+    if not isinstance(build, Builder) or kind is not _TENSOR or type(arguments) is not tuple:
+        raise FormatError("a tensor of the file is made in a way that Tenfold does not know")
+    placed = build.build(*arguments)
+    if not isinstance(placed, (Placed, PlacedMeta)):
+        raise FormatError("what the file gives attributes is no tensor")
+    return _with_attributes(placed, state)
+
+
+def _with_attributes(placed: Any, state: Any) -> Any:
+    if type(state) is tuple and len(state) == 2 and not state[1]:  # those of slots come second
+        state = state[0]
+    if state is not None and type(state) is not dict:
+        raise FormatError("attributes of a tensor of the file are no dict")
+    placed.attributes = state or {}
+    return placed
 
 
 def _sparse(layout: Any, arguments: Any) -> PlacedSparse:
     return sparse.placed(layout, arguments, Placed)
+
+
+def _no_tensor(*arguments: Any) -> Any:
+    raise FormatError("the file calls the class of tensors")
 
 
 _BUILDERS: dict[str, Callable[..., Any]] = {
@@ -152,10 +183,14 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor_v2": _tensor,
     "torch._utils._rebuild_tensor_v3": _tensor_of_dtype,
     "torch._utils._rebuild_parameter": _parameter,
+    "torch._utils._rebuild_parameter_with_state": _parameter,
+    f"torch._utils.{META}": _meta,
+    "torch._tensor._rebuild_from_type_v2": _of_type,
     "torch._utils._rebuild_sparse_tensor": _sparse,
     "torch.serialization._get_layout": sparse.layout,
 }
 _NAMES: dict[str, Any] = {name: Builder(name, build) for name, build in _BUILDERS.items()}
+_TENSOR = _NAMES["torch.Tensor"] = Builder("torch.Tensor", _no_tensor)
 _NAMES |= {f"torch.{name}": dtype for name, dtype in dtypes.BY_NAME.items()}
 _NAMES |= {f"torch.{name}": StorageKind(dtype) for name, dtype in STORAGES.items()}
 _NAMES |= {f"torch.{where}UntypedStorage": StorageKind(None) for where in ("", "storage.")}
@@ -320,13 +355,21 @@ def require_spread(keys: Iterable[Any], counts: Counter[int]) -> None:
 def tensors_in(item: Any) -> list[Placed]:
     """The tensors of what was read, each once; what is no data, or has no end, is refused."""
     found: dict[Placed, None] = {}
+    seen: set[Any] = set()
     done: set[int] = set()
     open_: set[int] = set()
 
     def visit(item: Any, depth: int) -> None:
         kind = type(item)
-        if kind is Placed:
-            found[item] = None
+        if kind in (Placed, PlacedMeta):
+            if item in seen:
+                return
+            seen.add(item)
+            if kind is Placed:
+                found[item] = None
+            if not all(type(name) is str for name in item.attributes):
+                raise FormatError("attributes of a tensor of the file have no names")
+            visit(item.attributes, depth + 1)
         elif kind is PlacedSparse:
             found.update(dict.fromkeys(item.parts))
         elif kind in _HASHABLE or kind in (Size, set, Counter) or id(item) in done:
@@ -352,8 +395,11 @@ def finished(item: Any, tensors: dict[Placed, Any]) -> Any:
 
     def finish(item: Any) -> Any:
         kind = type(item)
-        if kind is Placed:
-            return tensors[item]
+        if kind in (Placed, PlacedMeta):
+            if id(item) not in made:
+                tensor = made[id(item)] = tensors[item] if kind is Placed else item.finished()
+                vars(tensor).update(finish(item.attributes))
+            return made[id(item)]
         if kind not in (list, tuple, dict, OrderedDict, PlacedSparse):
             return item
         if id(item) not in made:

@@ -119,3 +119,11 @@ def test_a_compiled_function_keeps_signs_of_zero_and_factories():
         found = inverse(x, k)
         assert found["a"][0].item() == (-np.inf if np.signbit(k) else np.inf)
         assert found["b"] == []
+
+
+def test_numbers_come_back_as_objects_of_their_own_types():
+    for number in (0.0, -0.0, float("nan"), 1.5, True, 3):
+        structure = tree.flatten([number], lambda value: False, [])
+        (again,) = tree.unflatten(structure, iter(()))
+        assert type(again) is type(number)
+        assert repr(again) == repr(number)

@@ -28,8 +28,7 @@ LEAF = Leaf()
 
 
 class ByBits:
-    """A number of a type other than Python's own float in a form that compares by its bits: -0.0 equals 0.0,
-    and NaN not even itself."""
+    """A number in a form that compares by its bits: -0.0 equals 0.0, and NaN not even itself."""
 
     __slots__ = ("bits", "number")
 
@@ -108,7 +107,7 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Any
     # 1, 1.0 and True are equal, and so are 0.0 and -0.0: the type tells them apart.
     if kind is float:
         value = exact(tree)
-        return type(value), value
+        return kind, value if type(value) is float else ByBits(tree)
     return kind, ByBits(tree) if issubclass(kind, (float, complex, np.generic)) else tree
 
 

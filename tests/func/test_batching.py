@@ -72,3 +72,65 @@ def test_an_argument_that_is_written_is_written_outside():
     x = tn.zeros(3, 2)
     tn.func.vmap(lambda a: a.add_(1).sum(), in_dims=1)(x).eval()
     assert x.tolist() == [[1.0, 1.0]] * 3
+
+
+def test_a_result_requires_gradients_only_if_its_element_does():
+    w = tn.ones(3, requires_grad=True)
+
+    def without_gradients(a):
+        with tn.no_grad():
+            return a * 2
+
+    vmap, grad = tn.func.vmap, tn.func.grad
+    for cut in (
+        lambda a: a.detach(),
+        lambda a: a.detach() * 2,
+        lambda a: tn.zeros_like(a).add_(a.detach()),
+        tn.zeros_like,
+        without_gradients,
+        grad(lambda a: a * 2),
+        tn.func.jacrev(lambda a: a * 2),
+    ):
+        assert not vmap(cut)(w).requires_grad
+        assert not vmap(cut, chunk_size=2)(w).requires_grad
+        assert not vmap(vmap(cut))(w.reshape(3, 1)).requires_grad
+    for kept in (
+        lambda a: a,
+        lambda a: a.detach() * a,
+        lambda a: a**0,
+        grad(lambda a: a * a),
+        lambda a: w[0],
+    ):
+        assert vmap(kept)(w).requires_grad
+    both = vmap(lambda a: (a.detach(), a * 2))(w)
+    assert [each.requires_grad for each in both] == [False, True]
+    vmap(lambda a: a * 2)(w).sum().backward()
+    assert w.grad.tolist() == [2.0] * 3
+
+
+def test_gradients_of_an_ensemble_require_none_where_they_are_constant():
+    models = [tn.nn.Linear(2, 1) for _ in range(3)]
+    params, _ = tn.func.stack_module_state(models)
+    x = tn.ones(4, 2)
+
+    def gradients(loss):
+        one = tn.func.grad(lambda p, x: loss(tn.func.functional_call(models[0], p, (x,))))
+        return tn.func.vmap(one, in_dims=(0, None))(params, x)
+
+    linear = gradients(lambda y: y.sum())
+    assert not any(gradient.requires_grad for gradient in linear.values())
+    assert linear["bias"].numpy().tolist() == [[4.0]] * 3
+    assert all(gradient.requires_grad for gradient in gradients(lambda y: y.pow(2).sum()).values())
+
+
+def test_a_part_without_gradients_tells_vmapped_functions_apart():
+    def doubled(a, followed):
+        with tn.set_grad_enabled(followed):
+            return (a * a) * 1
+
+    gradients = []
+    for followed in (True, False, True):
+        w = tn.tensor([3.0], requires_grad=True)
+        (tn.func.vmap(lambda a, followed=followed: doubled(a, followed) * a)(w)).sum().backward()
+        gradients.append(w.grad.item())
+    assert gradients == [27.0, 9.0, 27.0]

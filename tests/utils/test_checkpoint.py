@@ -194,3 +194,10 @@ def test_an_argument_is_written_inside_a_compiled_function() -> None:
 
     x = tn.tensor([1.0, 2.0], requires_grad=True)
     assert slope(x).tolist() == slope(x).tolist() == [8, 16]
+
+
+def test_a_checkpointed_result_requires_gradients_only_if_it_would_without():
+    w = tn.ones(3, requires_grad=True)
+    cut, kept = checkpoint(lambda a: (a.detach() * 2, a * 2), w, use_reentrant=False)
+    assert not cut.requires_grad
+    assert kept.requires_grad

@@ -103,7 +103,7 @@ class _Mapped:
         different = recorded.random and self.randomness == "different"
         key = ("vmap", size, tuple(dims), tuple(self.places), different)
         make = lambda: _batch(recorded, size, dims, self.places, different)
-        results = recorded.call(key, [tensors[i] for i in mapped], make)
+        results = recorded.call(key, [tensors[i] for i in mapped], make, alike=True)
         return tree.unflatten(recorded.structure, iter(results))
 
 

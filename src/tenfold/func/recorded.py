@@ -7,6 +7,7 @@ written where it belongs once the transformed function is called.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar
 
@@ -63,10 +64,42 @@ class RecordedFunction:
         # All that a transformation of the program depends on.
         types = tuple([leaf.type for leaf in self.leaves])
         into = tuple([write if isinstance(write, int) else None for write in self.writes])
-        self.key = (self.trace.key, types, tuple(self.places), self.count, into)
+        cuts = tuple([i for i, node in enumerate(self.trace.nodes) if node.cut])
+        self.key = (self.trace.key, types, tuple(self.places), self.count, into, cuts)
 
     def fragment(self) -> flat.Function:
         return lower(self.trace, whole=True)
+
+    def reached(self) -> tuple[int, ...]:
+        """For each result the leaves that its gradient flows to in PyTorch, as the bits of a number: none
+        beyond `detach`, `no_grad` or an op that no gradient passes."""
+        bits = {
+            leaf: 1 << i for i, leaf in enumerate(self.leaves) if leaf.type.dtype.kind in ("float", "complex")
+        }
+        found: list[tuple[int, ...]] = []
+        places = {node: i for i, node in enumerate(self.trace.nodes)}
+
+        def of(value: Value) -> int:
+            if value in bits:
+                return bits[value]
+            return found[places[value.node]][value.index] if value.node in places else 0
+
+        for node in self.trace.nodes:
+            inputs = [of(value) for value in node.inputs]
+            if node.cut:
+                flows = (0,) * len(node.callee.result_types)
+            elif node.path:  # its callee does not know what the steps that it differentiates took
+                taken = [*inputs, *[of(value) for step in node.path for value in step.inputs]]
+                flows = (functools.reduce(operator.or_, taken, 0),) * len(node.callee.result_types)
+            else:
+                flows = tuple([_joined(inputs, reaches) for reaches in node.callee.reached])
+            found.append(flows)
+        return tuple(
+            [
+                found[place][index] if place >= 0 else bits.get(self.leaves[-1 - place], 0)
+                for place, index in self.trace.outputs
+            ]
+        )
 
     def states(self) -> set[int]:
         """The leaves that are states of random generators."""
@@ -87,10 +120,17 @@ class RecordedFunction:
         return None
 
     def call(
-        self, key: Hashable, tensors: Sequence[Tensor], make: Callable[[], flat.Function], *more: Tensor
+        self,
+        key: Hashable,
+        tensors: Sequence[Tensor],
+        make: Callable[[], flat.Function],
+        *more: Tensor,
+        alike: bool = False,
     ) -> list[Tensor]:
         """Record one call of the program that `make` gives, in the place of the function. The key says what
-        the program depends on besides the function. Its results, less those that were written."""
+        the program depends on besides the function. Its results, less those that were written. The program is
+        `alike` if its inputs and results are the function's own, one for one: gradients flow between them as
+        in the function."""
         self.refuse_shared(tensors)
         inputs = [
             leaf if place is None else tensors[place].current()
@@ -98,7 +138,8 @@ class RecordedFunction:
         ]
         inputs += [tensor.current() for tensor in more]
         types = tuple([value.type for value in inputs])
-        program = programs.get((key, self.key, types), lambda: Program(make(), random=self.random))
+        build = lambda: Program(make(), random=self.random, reached=self.reached() if alike else None)
+        program = programs.get((key, self.key, types), build)
         results = graph.call_program(program, inputs, capture(), self.trace.device)
         wanted = len(results) - len(self.writes)
         for target, value in zip(self.writes, results[wanted:], strict=True):
@@ -139,6 +180,11 @@ def whole(storage: Storage) -> Tensor:
 def write_to(target: Storage | int, tensors: Sequence[Tensor], value: Value) -> None:
     """Write a result to memory from outside, or to one of the arguments."""
     (tensors[target] if isinstance(target, int) else whole(target)).assign(value)
+
+
+def _joined(inputs: Sequence[int], reaches: int) -> int:
+    """What those of the inputs reach that a number's bits name."""
+    return functools.reduce(operator.or_, [bits for i, bits in enumerate(inputs) if reaches >> i & 1], 0)
 
 
 def _draws(callee: Any) -> bool:

@@ -120,13 +120,22 @@ class OpCall(Callee):
 
 class Program(Callee):
     """A FlatIR function that is no op of ATen's: a gradient, a batched or compiled function, an optimizer's
-    step. `takes` says which of the values offered in a call are its inputs."""
+    step. `takes` says which of the values offered in a call are its inputs; `reached` is given where its
+    maker knows more than the FlatIR tells."""
 
     __slots__ = ("name", "random", "takes")
     differentiable = True
 
-    def __init__(self, function: flat.Function, *, random: bool = False, takes: Sequence[int] | None = None):
+    def __init__(
+        self,
+        function: flat.Function,
+        *,
+        random: bool = False,
+        takes: Sequence[int] | None = None,
+        reached: tuple[int, ...] | None = None,
+    ):
         super().__init__(tuple([param.type for param in function.params]), function)
+        self._reached = reached
         self.name = function.name
         self.random = random
         self.takes = tuple(range(len(function.params)) if takes is None else takes)

@@ -132,7 +132,7 @@ def checkpoint(
         rule = _recomputed(body, arguments if any(arguments) else [True] * len(params))
         return flat.Function(params, Composite(tuple(params), body, rule, {}, None).results, "checkpoint")
 
-    results = recorded.call("checkpoint", given, make)
+    results = recorded.call("checkpoint", given, make, alike=True)
     return tree.unflatten(recorded.structure, iter(results))
 
 

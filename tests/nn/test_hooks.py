@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -178,6 +179,25 @@ def test_global_backward_hooks_see_every_module():
         return x.grad
 
     same(scenario)
+
+
+@pytest.mark.parametrize("library", [tn, torch], ids=["tenfold", "torch"])
+def test_backward_hooks_of_both_forms_on_one_module_are_refused(library):
+    older, full = "register_backward_hook", "register_full_backward_hook"
+    for first, second in ((older, full), (full, older)):
+        module = library.nn.Linear(1, 1)
+        handle = getattr(module, first)(lambda *gradients: None)
+        getattr(module, first)(lambda *gradients: None)
+        for each in (module, copy.deepcopy(module)):
+            with pytest.raises(RuntimeError, match="annot use both regular backward hooks and full"):
+                getattr(each, second)(lambda *gradients: None)
+        handle.remove()
+        with pytest.raises(RuntimeError, match="annot use both"):
+            getattr(module, second)(lambda *gradients: None)
+    where = library.nn.modules.module
+    where.register_module_full_backward_hook(lambda *gradients: None).remove()
+    with pytest.raises(RuntimeError, match="annot use both"):
+        where.register_module_backward_hook(lambda *gradients: None)
 
 
 def test_hooks_that_are_wrong_are_refused():

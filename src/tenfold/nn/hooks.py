@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tenfold.autograd import Function, RemovableHandle
-from tenfold.base.errors import ArgumentError
+from tenfold.base.errors import ArgumentError, GradientError
 from tenfold.base.hooks import Noticed
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
@@ -24,17 +24,20 @@ HOOKS = frozenset(
 
 class Hooks(Noticed):
     """Hooks in the order of their calls, by the id of their handle. Those whose ids are in `with_kwargs` are
-    given keyword arguments too, and those in `always` are called also when the module raised."""
+    given keyword arguments too, and those in `always` are called also when the module raised. Backward hooks
+    are all of the `full` form, or all of the older one; None before the first."""
 
     def __init__(
         self,
         hooks: Mapping[int, Callable[..., Any]] | Iterable[Any] = (),
         with_kwargs: Iterable[int] = (),
         always: Iterable[int] = (),
+        full: bool | None = None,
     ):
         super().__init__(hooks)
         self.with_kwargs = dict.fromkeys(with_kwargs, True)
         self.always = dict.fromkeys(always, True)
+        self.full = full
 
     def add(
         self, call: Callable[..., Any], with_kwargs: bool = False, prepend: bool = False, always: bool = False
@@ -50,6 +53,18 @@ class Hooks(Noticed):
             self.move_to_end(handle.id, last=False)
         return handle
 
+    def add_backward(
+        self, call: Callable[..., Any], full: bool, where: str, prepend: bool = False
+    ) -> RemovableHandle:
+        if self.full is not None and self.full is not full:
+            raise GradientError(
+                f"cannot use both regular backward hooks and full backward hooks {where}",
+                help="register all of them with register_full_backward_hook",
+            )
+        handle = self.add(call, prepend=prepend)
+        self.full = full
+        return handle
+
     def move_to_end(self, key: int, last: bool = True) -> None:
         """Call this hook after all others, or before them."""
         hook = self.pop(key)
@@ -60,7 +75,7 @@ class Hooks(Noticed):
         self.update(others)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Hooks, (dict(self), list(self.with_kwargs), list(self.always))
+        return Hooks, (dict(self), list(self.with_kwargs), list(self.always), self.full)
 
 
 # For every module
@@ -93,11 +108,13 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are known."""
-    return backward.add(hook)
+    return backward.add_backward(hook, True, "for all modules")
 
 
-# PyTorch's older form tells of the last function of a module alone; this one tells of the whole.
-register_module_backward_hook = register_module_full_backward_hook
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """An older form of `register_module_full_backward_hook`, which may not be used beside it. PyTorch's tells
+    of the last function of a module alone; this one tells of the whole."""
+    return backward.add_backward(hook, False, "for all modules")
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:

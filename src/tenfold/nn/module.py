@@ -266,10 +266,13 @@ class Module(Stateful):
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are known; what it
         returns replaces them."""
-        return self._backward_hooks.add(hook, prepend=prepend)
+        return self._backward_hooks.add_backward(hook, True, "on one module", prepend)
 
-    # PyTorch's older form tells of the last function of a module alone; this one tells of the whole.
-    register_backward_hook = register_full_backward_hook
+    @located
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """An older form of `register_full_backward_hook`, which may not be used beside it. PyTorch's tells of
+        the last function of a module alone; this one tells of the whole."""
+        return self._backward_hooks.add_backward(hook, False, "on one module")
 
     @property
     def _forward_pre_hooks_with_kwargs(self) -> dict[int, bool]:

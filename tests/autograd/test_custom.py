@@ -469,6 +469,56 @@ def test_setup_context_sees_the_defaults_of_forward(given):
     assert results[0] == results[1]
 
 
+def _scaling(library, seen):
+    class Scale(library.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, weight=None, factor=2):
+            ctx.factor = factor
+            return x * factor
+
+        @staticmethod
+        def backward(ctx, gradient):
+            seen.append(ctx.needs_input_grad)
+            return (gradient * ctx.factor, None, None)[: len(ctx.needs_input_grad)]
+
+    return Scale
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda apply, x: apply(x=x),
+        lambda apply, x: apply(x, weight=None),
+        lambda apply, x: apply(x, None, factor=5),
+        lambda apply, x: apply(factor=4, weight=x, x=x),
+    ],
+)
+def test_arguments_of_apply_may_be_given_by_name(given):
+    results = []
+    for library in (tn, torch):
+        seen = []
+        x = library.tensor([2.0, 3.0], requires_grad=True)
+        y = given(_scaling(library, seen).apply, x)
+        y.sum().backward()
+        results.append([y.tolist(), x.grad.tolist(), seen])
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        (lambda apply, x: apply(x, other=1), "unexpected keyword argument 'other'"),
+        (lambda apply, x: apply(x, ctx=1), "unexpected keyword argument 'ctx'"),
+        (lambda apply, x: apply(x, None, 2, factor=2), "multiple values for argument 'factor'"),
+        (lambda apply, x: apply(x, factor=2), r"missing required argument: 'weight' \(position 1\)"),
+    ],
+)
+def test_names_that_apply_does_not_take_are_refused(given, message):
+    for library in (tn, torch):
+        with pytest.raises(TypeError, match=message):
+            given(_scaling(library, []).apply, library.ones(1, requires_grad=True))
+
+
 def test_a_hook_after_a_gradient_may_write_to_the_leaf():
     x = tn.tensor([1.0, 2.0], requires_grad=True)
     x.register_post_accumulate_grad_hook(lambda leaf: leaf.sub_(leaf.grad))

@@ -331,17 +331,38 @@ class Function:
         return results
 
     @classmethod
+    def _ordered(cls, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments in forward's order, where some are given by name. As in PyTorch, none before the last
+        one given may be left to its default."""
+        parameters = inspect.signature(cls.forward).parameters.values()
+        names = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+        if cls.setup_context is None:
+            del names[0]  # ctx
+        problem = None
+        for name in named:
+            if name not in names:
+                problem = f"got an unexpected keyword argument '{name}'"
+            elif name in names[: len(args)]:
+                problem = f"got multiple values for argument '{name}'"
+        last = max([names.index(name) for name in named if name in names], default=-1)
+        for place, name in enumerate(names[len(args) : last], len(args)):
+            if problem is None and name not in named:
+                problem = f"missing required argument: '{name}' (position {place})"
+        if problem is not None:
+            raise ArgumentError(f"forward() {problem}").located(cls.__name__, capture())
+        return (*args, *[named[name] for name in names[len(args) : last + 1]])
+
+    @classmethod
     def apply(cls, *args: Any, **named: Any) -> Any:
-        """Compute forward; gradients of the result come from backward. Where `setup_context` is defined it is
-        given forward's arguments in order, with the defaults of those that are not given."""
+        """Compute forward; gradients of the result come from backward, one for each argument, in forward's
+        order. Where `setup_context` is defined it is given forward's arguments in order, with defaults for
+        those that are not given."""
         if cls.setup_context is not None:
             bound = inspect.signature(cls.forward).bind(*args, **named)
             bound.apply_defaults()
             args, named = bound.args, bound.kwargs
         if named:
-            raise ArgumentError(f"{cls.__name__}.apply takes {', '.join(named)} by position").located(
-                cls.__name__, capture()
-            )
+            args = cls._ordered(args, named)
         recorder = context.recorder
         if recorder is not None and recorder.policy.apply is not None:
             return recorder.policy.apply(cls, args)

@@ -131,6 +131,37 @@ def test_hooks_of_a_step_see_and_replace_what_passes_it():
     agree(case)
 
 
+NUMBERS = {
+    "add": lambda x: x + 2,
+    "radd": lambda x: 2 + x,
+    "sub": lambda x: x - 2,
+    "rsub": lambda x: 2 - x,
+    "mul": lambda x: x.mul(2),
+    "rmul": lambda x: 2.0 * x,
+    "mul_": lambda x: (x + x).mul_(2),
+    "div": lambda x: x / 2,
+    "pow": lambda x: x**2,
+    "rpow": lambda x: 2**x,
+    "remainder": lambda x: x % 2,
+    "alpha": lambda x: x.add(x, alpha=2),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_that_becomes_a_tensor_is_an_operand_of_its_step(name):
+    def case(m):
+        x = leaf(m)
+        y = NUMBERS[name](x)
+        seen = []
+        y.grad_fn.register_hook(lambda gone, come: seen.append([each is None for each in gone]))
+        y.grad_fn.register_hook(lambda gone, come: tuple(None if g is None else g * 3 for g in gone))
+        y.sum().backward()
+        edges = [step is None for step, _ in y.grad_fn.next_functions]
+        return seen, edges, x.grad.tolist()
+
+    assert case(tn) == case(torch)
+
+
 def test_hooks_of_steps_with_several_results_and_of_leaves():
     def case(m):
         x = leaf(m)

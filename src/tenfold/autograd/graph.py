@@ -11,7 +11,7 @@ from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.flow import is_grad_enabled
 from tenfold.autograd.step_names import step_name
 from tenfold.autograd.sweep import at_end
-from tenfold.autograd.watched import Packing, passed, watch
+from tenfold.autograd.watched import Packing, operands, passed, watch
 from tenfold.base.errors import ArgumentError, GradientError, located
 from tenfold.base.hooks import GradientEdge, HandleOfSeveral, RemovableHandle
 from tenfold.base.source import capture
@@ -72,8 +72,9 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         edges: list[tuple[Node | None, int]] = []
-        for operand in self._maker.inputs:
-            if operand.origin is None:
+        for place in operands(self._maker):
+            operand = None if place is None else self._maker.inputs[place]
+            if operand is None or operand.origin is None:
                 edges.append((None, 0))
             else:
                 node = Node.of(operand.origin)
@@ -100,7 +101,7 @@ class Node:
     def __call__(self, *gradients: Any) -> Any:
         """The gradients of what the step took, given those of its results."""
         pairs = passed(self._maker, list(gradients), {}, is_grad_enabled())
-        results = tuple([gradient for _, gradient in pairs])
+        results = tuple([None if place is None else pairs[place][1] for place in operands(self._maker)])
         return results[0] if len(results) == 1 else results
 
     def __eq__(self, other: object) -> bool:

@@ -11,6 +11,8 @@ from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.grad_mode import no_grad, set_grad_mode
 from tenfold.base.errors import ArgumentError, GradientError, ShapeError
 from tenfold.base.source import capture
+from tenfold.ops.callee import OpCall
+from tenfold.ops.table import SLOT, TABLE
 from tenfold.tensor import Tensor, replaced
 from tenfold.trace import graph
 from tenfold.trace.context import context
@@ -71,12 +73,35 @@ def passed(node: Any, gradients: list[Any], results: dict[int, Value], create_gr
             pulled = pull(node, cotangents, capture(), inputs, kept)
         shares = [None if cotangent is None else Tensor(cotangent) for cotangent in pulled]
         pairs = list(zip(node.inputs, shares, strict=True))
+    places = operands(node)
     for after in list(asked.after.values()):
-        gone = [gradient for _, gradient in pairs]
+        gone = [None if place is None else pairs[place][1] for place in places]
         with set_grad_mode(create_graph):
             gone = _replaced(after(tuple(gone), tuple(come)), gone)
-        pairs = [(value, gradient) for (value, _), gradient in zip(pairs, gone, strict=True)]
+        for place, gradient in zip(places, gone, strict=True):
+            if place is not None:
+                pairs[place] = pairs[place][0], gradient
     return pairs
+
+
+def operands(node: Any) -> list[int | None]:
+    """For each operand that a node's user sees, its place among the inputs. Where PyTorch makes a tensor of a
+    number, as in `x * 2`, the number is an operand too: None."""
+    callee = None if isinstance(node, CustomNode) else node.callee
+    on_tensors: list[Any] = []
+    if isinstance(callee, OpCall):
+        on_tensors = [row.schema.arguments for row in TABLE[callee.row.name] if row.numbers]
+    if not isinstance(callee, OpCall) or not on_tensors:
+        return list(range(len(node.inputs)))
+    places: list[int | None] = []
+    count = 0
+    for i, (argument, given) in enumerate(zip(callee.row.schema.arguments, callee.arguments, strict=True)):
+        if given is SLOT:
+            places.append(count)
+            count += 1
+        elif argument.type.kind == "Scalar" and any(each[i].type.kind == "Tensor" for each in on_tensors):
+            places.append(None)
+    return places
 
 
 def _take_present(node: Node, inputs: list[Value], results: dict[int, Value], kept: dict[int, Value]) -> None:

@@ -58,7 +58,7 @@ def taken_apart(value):
         Slotted("a"),
         SimpleNamespace(k="a", l=2),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_taken_apart_is_put_together_again(value):
     structure, leaves = taken_apart(value)

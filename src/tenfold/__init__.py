@@ -21,10 +21,8 @@ with _kept():  # looking for garbage there would take a tenth of the time
 
 from tenfold.autograd import is_grad_enabled
 from tenfold.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from tenfold.base.devices import Device as device
-from tenfold.base.devices import get_default_device, set_default_device
-from tenfold.base.dtypes import DType as dtype
-from tenfold.base.dtypes import finfo, get_default_dtype, iinfo, set_default_dtype
+from tenfold.base.devices import Device as device, get_default_device, set_default_device
+from tenfold.base.dtypes import DType as dtype, finfo, get_default_dtype, iinfo, set_default_dtype
 from tenfold.base.errors import (
     ArgumentError,
     CacheWarning,
@@ -36,13 +34,13 @@ from tenfold.base.errors import (
     IndexOutOfRange,
     MissingEngine,
     OutOfMemory,
+    OutOfMemory as OutOfMemoryError,
     ShapeError,
     TenfoldError,
     TraceError,
     UnknownName,
     UnsupportedError,
 )
-from tenfold.base.errors import OutOfMemory as OutOfMemoryError
 from tenfold.base.formatting import get_printoptions, set_printoptions
 from tenfold.base.layouts import (
     channels_last,
@@ -107,8 +105,6 @@ with _kept():
 
 from tenfold.functional import (
     _assert as _assert,
-)
-from tenfold.functional import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -120,6 +116,7 @@ from tenfold.functional import (
     cdist,
     chain_matmul,
     einsum,
+    eval_ as eval,
     is_complex,
     is_floating_point,
     is_same_size,
@@ -136,7 +133,6 @@ from tenfold.functional import (
     unique_consecutive,
     unravel_index,
 )
-from tenfold.functional import eval_ as eval
 from tenfold.tensor.indexing import nonzero
 from tenfold.tensor.interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
 from tenfold.tensor.methods import empty_permuted, empty_strided, from_file, lu

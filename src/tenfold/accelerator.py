@@ -7,26 +7,26 @@ from typing import Any
 from tenfold import cuda
 from tenfold.base.devices import Device
 from tenfold.base.errors import unknown_name
-from tenfold.cuda import current_device as current_device_idx
-from tenfold.cuda import current_device as current_device_index
 from tenfold.cuda import (
+    current_device as current_device_idx,
+    current_device as current_device_index,
     current_stream,
+    device as device_index,
     device_count,
     empty_cache,
     is_available,
     max_memory_allocated,
     max_memory_reserved,
+    mem_get_info as get_memory_info,
     memory_allocated,
     memory_reserved,
     memory_stats,
     reset_peak_memory_stats,
+    set_device as set_device_idx,
+    set_device as set_device_index,
     set_stream,
     synchronize,
 )
-from tenfold.cuda import device as device_index
-from tenfold.cuda import mem_get_info as get_memory_info
-from tenfold.cuda import set_device as set_device_idx
-from tenfold.cuda import set_device as set_device_index
 
 __all__ = [
     "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count",

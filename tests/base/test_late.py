@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
 import tenfold as tn
-from tenfold.base.late import late_names
+from tenfold.base.late import late_names, written_names
 
 FRESH = """
 import sys
@@ -48,6 +49,29 @@ def test_an_unknown_name_is_an_error_that_suggests_one():
         tn.nn.utils.clip_grad_nrm_  # noqa: B018
 
 
-def test_a_submodule_may_not_bring_its_own_name():
+WRITTEN = """
+from tenfold.base.late import late_names
+from p.first import One as One
+
+if TYPE_CHECKING:
+    from p import third as third
+    from p.second import (
+        Two as Two,  # with a word on it
+        Three as Three,
+    )
+    from p.third import hidden
+"""
+
+
+def test_late_and_public_names_are_those_imported_as_themselves():
+    late = {"third": [], "second": ["Two", "Three"]}
+    assert written_names("p", WRITTEN) == (late, ["One", "third", "Two", "Three"])
+
+
+def test_a_submodule_may_not_bring_its_own_name(tmp_path, monkeypatch):
+    package = ModuleType("p")
+    package.__file__ = str(tmp_path / "p.py")
+    (tmp_path / "p.py").write_text("if TYPE_CHECKING:\n    from p.sgd import sgd as sgd\n")
+    monkeypatch.setitem(sys.modules, "p", package)
     with pytest.raises(AssertionError):
-        late_names("tenfold.optim", {"sgd": ("sgd",)})
+        late_names("p")

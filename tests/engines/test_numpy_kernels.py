@@ -13,9 +13,7 @@ from tenfold.base.dtypes import ALL, DType
 from tenfold.base.errors import UnsupportedError
 from tenfold.engines import numpy as tier0
 from tenfold.engines.numpy.kernels import KERNELS
-from tenfold.flat import data_ops as d
-from tenfold.flat import structured as s
-from tenfold.flat import windows as w
+from tenfold.flat import data_ops as d, structured as s, windows as w
 from tenfold.flat.composite import Composite
 from tenfold.flat.indexed import Gather, GatherDimensions, Scatter, ScatterDimensions
 from tenfold.flat.ir import Function, Op, TensorType, Value

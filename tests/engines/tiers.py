@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tenfold.base import dtypes
-from tenfold.engines import numpy as tier0
-from tenfold.engines import xla
+from tenfold.engines import numpy as tier0, xla
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.mlir import stablehlo
 from tests.flat.machine import CPU

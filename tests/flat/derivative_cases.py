@@ -9,9 +9,7 @@ import numpy as np
 
 from tenfold import flat
 from tenfold.base import dtypes
-from tenfold.flat import data_ops as m
-from tenfold.flat import elementwise as e
-from tenfold.flat import structured as s
+from tenfold.flat import data_ops as m, elementwise as e, structured as s
 from tenfold.flat.grad_products import triangle
 from tenfold.flat.indexed import GatherDimensions, ScatterDimensions
 from tenfold.flat.ir import Value

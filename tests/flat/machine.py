@@ -12,8 +12,7 @@ from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType
 from tenfold.base.meshes import Mesh, Sharding
-from tenfold.engines import numpy as tier0
-from tenfold.engines import xla
+from tenfold.engines import numpy as tier0, xla
 from tenfold.flat import collectives as c
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.mlir import stablehlo

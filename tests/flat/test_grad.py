@@ -12,8 +12,7 @@ import torch
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import UnsupportedError
-from tenfold.flat import elementwise as e
-from tenfold.flat import structured as s
+from tenfold.flat import elementwise as e, structured as s
 from tenfold.flat.grad import GRADIENTS, gradients
 from tenfold.flat.grad_control import GRADIENTS as CONTROL
 from tenfold.flat.ir import TensorType, Value, in_order

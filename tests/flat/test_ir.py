@@ -10,9 +10,16 @@ import pytest
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, IndexOutOfRange, ShapeError
-from tenfold.flat import collectives, elementwise, indexed, sharding, structured, windows
-from tenfold.flat import data_ops as movement
-from tenfold.flat import ir as graph
+from tenfold.flat import (
+    collectives,
+    data_ops as movement,
+    elementwise,
+    indexed,
+    ir as graph,
+    sharding,
+    structured,
+    windows,
+)
 from tenfold.flat.ir import Function, Op, TensorType, Value, in_order
 from tenfold.flat.printer import print_flat
 from tests.flat.machine import params

@@ -9,8 +9,7 @@ import torch
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import ShapeError, UnsupportedError
-from tenfold.flat import elementwise as e
-from tenfold.flat import structured as s
+from tenfold.flat import elementwise as e, structured as s
 from tenfold.flat.grad import CUSTOM_GRADIENTS, gradients
 from tenfold.flat.ir import TensorType, Value, in_order
 from tenfold.flat.jvp import JVPS, tangents

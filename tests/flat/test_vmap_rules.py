@@ -7,10 +7,15 @@ import pytest
 
 from tenfold import flat
 from tenfold.base import dtypes
-from tenfold.flat import collectives as between_devices
-from tenfold.flat import data_ops as movement
-from tenfold.flat import elementwise as e
-from tenfold.flat import indexed, sharding, structured, windows
+from tenfold.flat import (
+    collectives as between_devices,
+    data_ops as movement,
+    elementwise as e,
+    indexed,
+    sharding,
+    structured,
+    windows,
+)
 from tenfold.flat.composite import Composite, differentiated
 from tenfold.flat.ir import Op, TensorType
 from tenfold.flat.vmap import BATCHING

@@ -12,8 +12,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.mlir import portable
-from tests.fuzz import __main__ as driver
-from tests.fuzz import inputs, modules
+from tests.fuzz import __main__ as driver, inputs, modules
 
 
 @pytest.mark.filterwarnings("ignore:compilation cache. ignoring")

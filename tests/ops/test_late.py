@@ -10,8 +10,7 @@ import pytest
 import tenfold as tn
 from tenfold.base import dtypes
 from tenfold.base.errors import TenfoldError
-from tenfold.ops.table import Row, all_rows
-from tenfold.ops.table import written as stays_written
+from tenfold.ops.table import Row, all_rows, written as stays_written
 from tenfold.runtime.executables import counting_compiles
 from tenfold.tensor import Tensor
 from tenfold.trace.graph import Node, Value

@@ -7,8 +7,7 @@ import torch
 from torch.optim import optimizer as theirs
 
 import tenfold as tn
-from tenfold.optim import lr_scheduler, swa_utils
-from tenfold.optim import optimizer as ours
+from tenfold.optim import lr_scheduler, optimizer as ours, swa_utils
 from tests.nn.test_layer_use import example, run_example
 
 

@@ -8,8 +8,7 @@ import os
 import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError, report

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.purple import build as builder
-from tenfold.purple import emit_units
+from tenfold.purple import build as builder, emit_units
 from tenfold.purple.emit_units import compile_units
 from tenfold.purple.interpret import expand_program
 from tests.purple.compiled import CHECKED, FILE, compiled, interpreted

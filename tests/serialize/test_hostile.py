@@ -11,8 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import tenfold as tn
 

@@ -25,8 +25,7 @@ from tenfold.command import completion, demo, explaining, listing, profiling
 from tenfold.command.doctor import examine
 from tenfold.command.files import execute as _execute
 from tenfold.command.install import add_install
-from tenfold.distributed.launch import add_arguments as add_launch_arguments
-from tenfold.distributed.launch import run as launch
+from tenfold.distributed.launch import add_arguments as add_launch_arguments, run as launch
 from tenfold.exporting import DIALECTS
 from tenfold.exporting.exported import form_of
 from tenfold.runtime import executables

@@ -8,8 +8,14 @@ from typing import Any, NamedTuple
 from tenfold import storage
 from tenfold.base.absent import AbsentModule
 from tenfold.base.devices import Device, get_default_device, set_default_device
-from tenfold.base.errors import EngineError, TenfoldError, UnsupportedError, located, unknown_name
-from tenfold.base.errors import OutOfMemory as OutOfMemoryError
+from tenfold.base.errors import (
+    EngineError,
+    OutOfMemory as OutOfMemoryError,
+    TenfoldError,
+    UnsupportedError,
+    located,
+    unknown_name,
+)
 from tenfold.cuda import amp, nvtx
 from tenfold.cuda.streams import (
     CUDAGraph,

@@ -3,10 +3,12 @@ libraries import from here."""
 
 from tenfold.data.collate import default_collate, default_convert
 from tenfold.data.dataset import Dataset, IterableDataset
-from tenfold.data.loader import CallersIterator as _SingleProcessDataLoaderIter
-from tenfold.data.loader import DataLoader
-from tenfold.data.loader import LoaderIterator as _BaseDataLoaderIter
-from tenfold.data.loader import WorkersIterator as _MultiProcessingDataLoaderIter
+from tenfold.data.loader import (
+    CallersIterator as _SingleProcessDataLoaderIter,
+    DataLoader,
+    LoaderIterator as _BaseDataLoaderIter,
+    WorkersIterator as _MultiProcessingDataLoaderIter,
+)
 from tenfold.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from tenfold.data.workers import get_worker_info
 

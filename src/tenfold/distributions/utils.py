@@ -8,8 +8,7 @@ from typing import Any
 
 from tenfold.autograd.grad_mode import enable_grad
 from tenfold.base.dtypes import DType
-from tenfold.distributions.distribution import broadcast_all
-from tenfold.distributions.distribution import within as clamp_probs
+from tenfold.distributions.distribution import broadcast_all, within as clamp_probs
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 

@@ -13,8 +13,7 @@ from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import UnsupportedError
-from tenfold.capi.binding import CONSTANTS, Library, Scalar, handles, numbers
-from tenfold.capi.binding import Device as PlainDevice
+from tenfold.capi.binding import CONSTANTS, Device as PlainDevice, Library, Scalar, handles, numbers
 from tenfold.flat.ir import TensorType
 from tenfold.mlir.torch_types import SCALAR_TYPES
 from tenfold.ops.promote import NUMBERS

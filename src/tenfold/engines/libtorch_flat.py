@@ -15,8 +15,7 @@ import numpy as np
 from tenfold import flat
 from tenfold.base.errors import UnsupportedError
 from tenfold.engines.libtorch_calls import Calls, Held
-from tenfold.flat import data_ops as movement
-from tenfold.flat import elementwise, structured
+from tenfold.flat import data_ops as movement, elementwise, structured
 from tenfold.flat.ir import Function, Op
 
 Rule = Callable[[Calls, Any, Sequence[Held]], Held]

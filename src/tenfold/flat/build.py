@@ -14,8 +14,7 @@ import numpy as np
 from tenfold.base import dtypes
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import IndexOutOfRange, ShapeError
-from tenfold.flat import data_ops as m
-from tenfold.flat import elementwise as e
+from tenfold.flat import data_ops as m, elementwise as e
 from tenfold.flat.ir import LateNumber, Value
 
 Number = bool | int | float | complex

@@ -8,8 +8,7 @@ from typing import Any
 
 from tenfold.base import dtypes
 from tenfold.base.dtypes import DType
-from tenfold.flat import elementwise as e
-from tenfold.flat import structured as s
+from tenfold.flat import elementwise as e, structured as s
 from tenfold.flat.build import (
     Number,
     Operand,

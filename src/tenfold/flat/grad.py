@@ -15,21 +15,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError
-from tenfold.flat import build as b
-from tenfold.flat import collectives as c
-from tenfold.flat import data_builders as mv
-from tenfold.flat import data_ops as m
-from tenfold.flat import elementwise as e
-from tenfold.flat import grad_control, grad_folds, grad_products, grad_windows
-from tenfold.flat import structured as s
+from tenfold.flat import (
+    build as b,
+    collectives as c,
+    data_builders as mv,
+    data_ops as m,
+    elementwise as e,
+    grad_control,
+    grad_folds,
+    grad_products,
+    grad_windows,
+    structured as s,
+)
 from tenfold.flat.build import convert, full, full_like, where
 from tenfold.flat.composite import Composite
 from tenfold.flat.grad_folds import total
 from tenfold.flat.indexed import Gather, Scatter
 from tenfold.flat.ir import Op, Value
 from tenfold.flat.partials import FLAT, PARTIALS, Map, carries, conj, pulled_back, reached
-from tenfold.flat.sharding import ShardingConstraint
-from tenfold.flat.sharding import pulled_back as resharded
+from tenfold.flat.sharding import ShardingConstraint, pulled_back as resharded
 from tenfold.flat.windows import Convolution, ReduceWindow, SelectAndScatter
 
 Rule = Callable[[Any, Any], Sequence[Any]]

@@ -8,12 +8,14 @@ from typing import Any
 
 from tenfold.base import dtypes
 from tenfold.base.errors import UnsupportedError
-from tenfold.flat import build as b
-from tenfold.flat import collectives as c
-from tenfold.flat import data_builders as mv
-from tenfold.flat import elementwise as e
-from tenfold.flat import folding as f
-from tenfold.flat import structured as s
+from tenfold.flat import (
+    build as b,
+    collectives as c,
+    data_builders as mv,
+    elementwise as e,
+    folding as f,
+    structured as s,
+)
 from tenfold.flat.build import constant, full_like
 from tenfold.flat.grad_folds import Cotangents
 from tenfold.flat.ir import Function, Op, Value, in_order

@@ -10,12 +10,14 @@ import numpy as np
 
 from tenfold.base import dtypes
 from tenfold.base.errors import UnsupportedError
-from tenfold.flat import build as b
-from tenfold.flat import data_builders as mv
-from tenfold.flat import data_ops as m
-from tenfold.flat import elementwise as e
-from tenfold.flat import folding as f
-from tenfold.flat import structured as s
+from tenfold.flat import (
+    build as b,
+    data_builders as mv,
+    data_ops as m,
+    elementwise as e,
+    folding as f,
+    structured as s,
+)
 from tenfold.flat.build import convert, eq, full, full_like, where
 from tenfold.flat.indexed import Gather, GatherDimensions, Scatter, ScatterDimensions
 from tenfold.flat.ir import Function, TensorType, Value

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tenfold.flat import build as b
-from tenfold.flat import contracting as c
-from tenfold.flat import data_builders as mv
-from tenfold.flat import structured as s
+from tenfold.flat import build as b, contracting as c, data_builders as mv, structured as s
 from tenfold.flat.build import convert, full_like, where
 from tenfold.flat.grad_folds import wide
 from tenfold.flat.ir import Value

@@ -7,10 +7,7 @@ from typing import Any
 
 from tenfold.base import dtypes
 from tenfold.base.errors import UnsupportedError
-from tenfold.flat import build as b
-from tenfold.flat import data_builders as mv
-from tenfold.flat import data_ops as m
-from tenfold.flat import folding as f
+from tenfold.flat import build as b, data_builders as mv, data_ops as m, folding as f
 from tenfold.flat.build import constant, eq, full_like, where
 from tenfold.flat.data_ops import Ints
 from tenfold.flat.grad_folds import Cotangents, scattered, total

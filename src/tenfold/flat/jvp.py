@@ -11,13 +11,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.base.errors import ShapeError, UnsupportedError
-from tenfold.flat import build as b
-from tenfold.flat import collectives as c
-from tenfold.flat import data_builders as mv
-from tenfold.flat import data_ops as m
-from tenfold.flat import elementwise as e
-from tenfold.flat import folding as f
-from tenfold.flat import structured as s
+from tenfold.flat import (
+    build as b,
+    collectives as c,
+    data_builders as mv,
+    data_ops as m,
+    elementwise as e,
+    folding as f,
+    structured as s,
+)
 from tenfold.flat.build import full_like
 from tenfold.flat.composite import Composite
 from tenfold.flat.grad import GRADIENTS, SEVERAL, fitting, gradients, turned

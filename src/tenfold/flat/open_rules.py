@@ -8,10 +8,7 @@ from typing import Any
 
 from tenfold.base import dtypes
 from tenfold.base.errors import UnsupportedError
-from tenfold.flat import data_ops as m
-from tenfold.flat import elementwise as e
-from tenfold.flat import structured as s
-from tenfold.flat import windows as w
+from tenfold.flat import data_ops as m, elementwise as e, structured as s, windows as w
 from tenfold.flat.build import (
     add,
     broadcast_to,

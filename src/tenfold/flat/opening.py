@@ -14,13 +14,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tenfold.base.errors import UnsupportedError
-from tenfold.flat import data_ops as m
-from tenfold.flat import elementwise as e
-from tenfold.flat import open_control as control
-from tenfold.flat import open_moves as moves
-from tenfold.flat import open_rules as rules
-from tenfold.flat import structured as s
-from tenfold.flat import windows as w
+from tenfold.flat import (
+    data_ops as m,
+    elementwise as e,
+    open_control as control,
+    open_moves as moves,
+    open_rules as rules,
+    structured as s,
+    windows as w,
+)
 from tenfold.flat.build import convert
 from tenfold.flat.composite import Composite
 from tenfold.flat.indexed import Gather, Scatter

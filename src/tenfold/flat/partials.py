@@ -13,9 +13,7 @@ from typing import Any
 
 from tenfold.base import dtypes
 from tenfold.base.errors import UnsupportedError
-from tenfold.flat import build as b
-from tenfold.flat import data_ops as m
-from tenfold.flat import elementwise as e
+from tenfold.flat import build as b, data_ops as m, elementwise as e
 from tenfold.flat.build import eq, full_like, where
 from tenfold.flat.data_builders import squeeze, unsqueeze
 from tenfold.flat.folding import power, sum

@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tenfold.base.meshes import Axis, Mesh, Partitioned, Sharding, stretches
-from tenfold.flat import data_ops as m
-from tenfold.flat import elementwise as e
-from tenfold.flat import structured as s
+from tenfold.flat import data_ops as m, elementwise as e, structured as s
 from tenfold.flat.build import ge, iota, lt, where
 from tenfold.flat.data_builders import concatenate, pad, reshape, slice, transpose
 from tenfold.flat.ir import Function, Op, TensorType, Value, give_source

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold.base.errors import UnsupportedError
-from tenfold.flat import collectives as c
-from tenfold.flat import data_ops as m
-from tenfold.flat import elementwise as e
-from tenfold.flat import structured as s
-from tenfold.flat import vmap_control as control
-from tenfold.flat import vmap_rules as rules
-from tenfold.flat import windows as w
+from tenfold.flat import (
+    collectives as c,
+    data_ops as m,
+    elementwise as e,
+    structured as s,
+    vmap_control as control,
+    vmap_rules as rules,
+    windows as w,
+)
 from tenfold.flat.build import axis
 from tenfold.flat.composite import Composite
 from tenfold.flat.data_builders import move

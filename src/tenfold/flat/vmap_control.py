@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 from tenfold.base import dtypes
 from tenfold.base.meshes import Sharding
-from tenfold.flat import collectives as c
-from tenfold.flat import data_ops as m
-from tenfold.flat import elementwise as e
-from tenfold.flat import structured as s
+from tenfold.flat import collectives as c, data_ops as m, elementwise as e, structured as s
 from tenfold.flat.build import convert, eq
 from tenfold.flat.composite import Composite
 from tenfold.flat.folding import reduce, sum, while_loop

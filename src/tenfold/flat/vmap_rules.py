@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.base import dtypes
-from tenfold.flat import data_ops as m
-from tenfold.flat import structured as s
-from tenfold.flat import windows as w
+from tenfold.flat import data_ops as m, structured as s, windows as w
 from tenfold.flat.build import add, broadcast_to, clamp, constant, convert, full, lt, where
 from tenfold.flat.contracting import dot_general
 from tenfold.flat.data_builders import (

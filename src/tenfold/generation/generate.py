@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator as PythonGenerator
-from collections.abc import Iterator
+from collections.abc import Generator as PythonGenerator, Iterator
 from typing import Any, Literal, overload
 
 import numpy as np

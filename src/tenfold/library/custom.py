@@ -18,8 +18,7 @@ from tenfold.library.written import written_argument
 from tenfold.ops import kernels
 from tenfold.ops.table import OTHERS, SLOT, op, written
 from tenfold.tensor import Tensor, leaf
-from tenfold.tensor.dispatch import aten
-from tenfold.tensor.dispatch import function as dispatched
+from tenfold.tensor.dispatch import aten, function as dispatched
 
 __all__ = ["Context", "CustomOpDef", "Info"]
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from tenfold.base.dtypes import DType, float64, int32, int64
 from tenfold.base.errors import UnsupportedError
-from tenfold.flat import data_ops as movement
-from tenfold.flat import indexed, structured, windows
+from tenfold.flat import data_ops as movement, indexed, structured, windows
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.sizes import DOUBLE, SINGLE, Formula, Formulas, Open, OpenLiteral, OpenType
 from tenfold.mlir import stablehlo

@@ -25,8 +25,7 @@ from tenfold.base.dtypes import DType, from_numpy, int32
 from tenfold.base.errors import EngineError, MissingEngine, UnsupportedError
 from tenfold.base.forking import forkable
 from tenfold.base.meshes import Mesh, Partitioned, Sharding
-from tenfold.flat import data_ops as movement
-from tenfold.flat import elementwise, indexed, structured, windows
+from tenfold.flat import data_ops as movement, elementwise, indexed, structured, windows
 from tenfold.flat.fusions import is_plain, largest_fusion
 from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.sharding import ShardingConstraint

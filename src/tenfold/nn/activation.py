@@ -7,8 +7,7 @@ from typing import Any
 from tenfold.base.errors import ShapeError
 from tenfold.base.source import capture
 from tenfold.base.warning import warn
-from tenfold.nn import functional as F
-from tenfold.nn import init
+from tenfold.nn import functional as F, init
 from tenfold.nn.module import Module
 from tenfold.nn.parameter import new_parameter
 from tenfold.tensor import Tensor

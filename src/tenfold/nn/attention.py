@@ -9,8 +9,7 @@ from typing import Any
 
 from tenfold.base.errors import ArgumentError
 from tenfold.base.source import capture
-from tenfold.nn import functional as F
-from tenfold.nn import init
+from tenfold.nn import functional as F, init
 from tenfold.nn.linear import NonDynamicallyQuantizableLinear
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.parameter import new_parameter

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold.base.errors import ArgumentError, ShapeError
-from tenfold.nn import functional as F
-from tenfold.nn import init
+from tenfold.nn import functional as F, init
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.parameter import Parameter, new_parameter
 from tenfold.nn.sizes import each_dimension

@@ -6,8 +6,7 @@ from typing import Any
 
 from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.base.source import capture
-from tenfold.nn import draws, init
-from tenfold.nn import functional as F
+from tenfold.nn import draws, functional as F, init
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.parameter import Parameter, new_parameter
 from tenfold.tensor import Tensor

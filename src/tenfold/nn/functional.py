@@ -16,41 +16,47 @@ from tenfold.base.warning import warn
 from tenfold.nn.functional_attention import multi_head_attention_forward as multi_head_attention_forward
 from tenfold.nn.functional_bags import embedding_bag as embedding_bag
 from tenfold.nn.functional_images import *  # noqa: F403
-from tenfold.nn.functional_losses import binary_cross_entropy as binary_cross_entropy
-from tenfold.nn.functional_losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
-from tenfold.nn.functional_losses import cross_entropy as cross_entropy
-from tenfold.nn.functional_losses import ctc_loss as ctc_loss
-from tenfold.nn.functional_losses import gaussian_nll_loss as gaussian_nll_loss
-from tenfold.nn.functional_losses import huber_loss as huber_loss
-from tenfold.nn.functional_losses import kl_div as kl_div
-from tenfold.nn.functional_losses import l1_loss as l1_loss
-from tenfold.nn.functional_losses import mse_loss as mse_loss
-from tenfold.nn.functional_losses import nll_loss as nll_loss
-from tenfold.nn.functional_losses import poisson_nll_loss as poisson_nll_loss
-from tenfold.nn.functional_losses import smooth_l1_loss as smooth_l1_loss
-from tenfold.nn.functional_margins import cosine_embedding_loss as cosine_embedding_loss
-from tenfold.nn.functional_margins import hinge_embedding_loss as hinge_embedding_loss
-from tenfold.nn.functional_margins import margin_ranking_loss as margin_ranking_loss
-from tenfold.nn.functional_margins import multi_margin_loss as multi_margin_loss
-from tenfold.nn.functional_margins import multilabel_margin_loss as multilabel_margin_loss
-from tenfold.nn.functional_margins import multilabel_soft_margin_loss as multilabel_soft_margin_loss
-from tenfold.nn.functional_margins import soft_margin_loss as soft_margin_loss
-from tenfold.nn.functional_margins import triplet_margin_loss as triplet_margin_loss
+from tenfold.nn.functional_losses import (
+    binary_cross_entropy as binary_cross_entropy,
+    binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
+    cross_entropy as cross_entropy,
+    ctc_loss as ctc_loss,
+    gaussian_nll_loss as gaussian_nll_loss,
+    huber_loss as huber_loss,
+    kl_div as kl_div,
+    l1_loss as l1_loss,
+    mse_loss as mse_loss,
+    nll_loss as nll_loss,
+    poisson_nll_loss as poisson_nll_loss,
+    smooth_l1_loss as smooth_l1_loss,
+)
 from tenfold.nn.functional_margins import (
+    cosine_embedding_loss as cosine_embedding_loss,
+    hinge_embedding_loss as hinge_embedding_loss,
+    margin_ranking_loss as margin_ranking_loss,
+    multi_margin_loss as multi_margin_loss,
+    multilabel_margin_loss as multilabel_margin_loss,
+    multilabel_soft_margin_loss as multilabel_soft_margin_loss,
+    soft_margin_loss as soft_margin_loss,
+    triplet_margin_loss as triplet_margin_loss,
     triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
 )
-from tenfold.nn.functional_normalisation import batch_norm as batch_norm
-from tenfold.nn.functional_normalisation import group_norm as group_norm
-from tenfold.nn.functional_normalisation import instance_norm as instance_norm
-from tenfold.nn.functional_normalisation import layer_norm as layer_norm
-from tenfold.nn.functional_normalisation import local_response_norm as local_response_norm
-from tenfold.nn.functional_normalisation import rms_norm as rms_norm
-from tenfold.nn.functional_parts import _canonical_mask as _canonical_mask
-from tenfold.nn.functional_parts import _in_projection as _in_projection
-from tenfold.nn.functional_parts import _in_projection_packed as _in_projection_packed
-from tenfold.nn.functional_parts import _no_grad_embedding_renorm_ as _no_grad_embedding_renorm_
-from tenfold.nn.functional_parts import _none_or_dtype as _none_or_dtype
-from tenfold.nn.functional_parts import _verify_batch_size as _verify_batch_size
+from tenfold.nn.functional_normalisation import (
+    batch_norm as batch_norm,
+    group_norm as group_norm,
+    instance_norm as instance_norm,
+    layer_norm as layer_norm,
+    local_response_norm as local_response_norm,
+    rms_norm as rms_norm,
+)
+from tenfold.nn.functional_parts import (
+    _canonical_mask as _canonical_mask,
+    _in_projection as _in_projection,
+    _in_projection_packed as _in_projection_packed,
+    _no_grad_embedding_renorm_ as _no_grad_embedding_renorm_,
+    _none_or_dtype as _none_or_dtype,
+    _verify_batch_size as _verify_batch_size,
+)
 from tenfold.nn.functional_products import *  # noqa: F403
 from tenfold.nn.functional_windows import *  # noqa: F403
 from tenfold.tensor import Tensor, dispatch, overriding

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tenfold.nn import functional as F
-from tenfold.nn import init
+from tenfold.nn import functional as F, init
 from tenfold.nn.module import Module
 from tenfold.nn.parameter import new_parameter
 from tenfold.tensor import Tensor

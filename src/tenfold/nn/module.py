@@ -21,24 +21,24 @@ from tenfold.base.source import capture
 from tenfold.flat.strides import FORMATS
 from tenfold.functional import eval_
 from tenfold.nn import hooks
-from tenfold.nn.hooks import HOOKS, Hooks, Passage
-from tenfold.nn.hooks import register_module_backward_hook as register_module_backward_hook
 from tenfold.nn.hooks import (
+    HOOKS,
+    Hooks,
+    Passage,
+    register_module_backward_hook as register_module_backward_hook,
     register_module_buffer_registration_hook as register_module_buffer_registration_hook,
-)
-from tenfold.nn.hooks import register_module_forward_hook as register_module_forward_hook
-from tenfold.nn.hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
-from tenfold.nn.hooks import register_module_full_backward_hook as register_module_full_backward_hook
-from tenfold.nn.hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
-from tenfold.nn.hooks import (
+    register_module_forward_hook as register_module_forward_hook,
+    register_module_forward_pre_hook as register_module_forward_pre_hook,
+    register_module_full_backward_hook as register_module_full_backward_hook,
+    register_module_full_backward_pre_hook as register_module_full_backward_pre_hook,
     register_module_module_registration_hook as register_module_module_registration_hook,
-)
-from tenfold.nn.hooks import (
     register_module_parameter_registration_hook as register_module_parameter_registration_hook,
 )
 from tenfold.nn.parameter import UninitializedBuffer, UninitializedParameter, filled
-from tenfold.nn.state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, by which PyTorch has it
-from tenfold.nn.state import Stateful
+from tenfold.nn.state import (
+    IncompatibleKeys as _IncompatibleKeys,  # noqa: F401, by which PyTorch has it
+    Stateful,
+)
 from tenfold.runtime.guards import is_setting
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import require_placement

@@ -9,8 +9,7 @@ from tenfold.autograd.grad_mode import no_grad
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, ShapeError
 from tenfold.base.warning import warn
-from tenfold.nn import functional as F
-from tenfold.nn import init
+from tenfold.nn import functional as F, init
 from tenfold.nn.module import Module, in_layer
 from tenfold.nn.parameter import filled, new_parameter
 from tenfold.tensor import Tensor

@@ -12,8 +12,7 @@ from tenfold.base import devices, dtypes
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import as_dtype
 from tenfold.base.errors import ArgumentError, ShapeError
-from tenfold.nn import functional as F
-from tenfold.nn import init
+from tenfold.nn import functional as F, init
 from tenfold.nn.attention import MultiheadAttention
 from tenfold.nn.containers import ModuleList
 from tenfold.nn.dropout import Dropout

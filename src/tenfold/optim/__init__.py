@@ -6,50 +6,27 @@ A file of them loads when one of its names is first used.
 from typing import TYPE_CHECKING
 
 from tenfold.base.late import late_names
-from tenfold.optim.optimizer import Optimizer
+from tenfold.optim.optimizer import Optimizer as Optimizer
 
 if TYPE_CHECKING:
-    from tenfold.optim import lr_scheduler, swa_utils
-    from tenfold.optim.adafactor import Adafactor
-    from tenfold.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
-    from tenfold.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
-    from tenfold.optim.lbfgs import LBFGS
-    from tenfold.optim.muon import Muon
-    from tenfold.optim.sgd import ASGD, SGD
-    from tenfold.optim.sparse_adam import SparseAdam
+    from tenfold.optim import lr_scheduler as lr_scheduler, swa_utils as swa_utils
+    from tenfold.optim.adafactor import Adafactor as Adafactor
+    from tenfold.optim.adam import (
+        Adam as Adam,
+        Adamax as Adamax,
+        AdamW as AdamW,
+        NAdam as NAdam,
+        RAdam as RAdam,
+    )
+    from tenfold.optim.adaptive import (
+        Adadelta as Adadelta,
+        Adagrad as Adagrad,
+        RMSprop as RMSprop,
+        Rprop as Rprop,
+    )
+    from tenfold.optim.lbfgs import LBFGS as LBFGS
+    from tenfold.optim.muon import Muon as Muon
+    from tenfold.optim.sgd import ASGD as ASGD, SGD as SGD
+    from tenfold.optim.sparse_adam import SparseAdam as SparseAdam
 
-__all__ = [
-    "ASGD",
-    "LBFGS",
-    "SGD",
-    "Adadelta",
-    "Adafactor",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "Muon",
-    "NAdam",
-    "Optimizer",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "SparseAdam",
-    "lr_scheduler",
-    "swa_utils",
-]
-
-__getattr__, __dir__ = late_names(
-    __name__,
-    {
-        "adafactor": ("Adafactor",),
-        "adam": ("Adam", "AdamW", "Adamax", "NAdam", "RAdam"),
-        "adaptive": ("Adadelta", "Adagrad", "RMSprop", "Rprop"),
-        "lbfgs": ("LBFGS",),
-        "lr_scheduler": (),
-        "muon": ("Muon",),
-        "sgd": ("ASGD", "SGD"),
-        "sparse_adam": ("SparseAdam",),
-        "swa_utils": (),
-    },
-)
+__getattr__, __dir__, __all__ = late_names(__name__)

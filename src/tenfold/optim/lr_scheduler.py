@@ -13,8 +13,12 @@ from tenfold.optim.decays import (
     PolynomialLR,
     StepLR,
 )
-from tenfold.optim.scheduler import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
-from tenfold.optim.scheduler import ChainedScheduler, LRScheduler, SequentialLR
+from tenfold.optim.scheduler import (
+    EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING,
+    ChainedScheduler,
+    LRScheduler,
+    SequentialLR,
+)
 
 _LRScheduler = LRScheduler  # as older programs have it
 

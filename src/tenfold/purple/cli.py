@@ -14,8 +14,7 @@ from pathlib import Path
 import tenfold
 from tenfold.base.errors import MissingEngine
 from tenfold.capi.build import build as build_libtenfold
-from tenfold.purple import build as builder
-from tenfold.purple import core, emit_c, memory, repl
+from tenfold.purple import build as builder, core, emit_c, memory, repl
 from tenfold.purple.cycles import Cycle
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError, report, warning

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError
-from tenfold.flat import elementwise as e
-from tenfold.flat import indexed, structured, windows
+from tenfold.flat import elementwise as e, indexed, structured, windows
 from tenfold.flat.composite import Composite
 from tenfold.flat.data_ops import BroadcastInDim, Constant, Iota, Reshape, Reverse, Slice, Transpose
 from tenfold.flat.ir import Function, Op

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.distributed import _functional_collectives as fc
-from tenfold.distributed import costs
+from tenfold.distributed import _functional_collectives as fc, costs
 from tenfold.distributed.device_mesh import init_device_mesh
 from tenfold.distributed.tensor import Partial, Replicate, Shard, distribute_tensor
 

@@ -10,8 +10,13 @@ import tenfold.distributed as dist
 import tenfold.distributed._functional_collectives as funcol
 from tenfold import nn
 from tenfold.base.errors import ShapeError
-from tenfold.distributed.fsdp import FullStateDictConfig, MixedPrecision, ShardingStrategy, StateDictType
-from tenfold.distributed.fsdp import FullyShardedDataParallel as FSDP
+from tenfold.distributed.fsdp import (
+    FullStateDictConfig,
+    FullyShardedDataParallel as FSDP,
+    MixedPrecision,
+    ShardingStrategy,
+    StateDictType,
+)
 from tenfold.distributed.fsdp.wrap import ModuleWrapPolicy
 from tenfold.distributed.tensor import DTensor
 

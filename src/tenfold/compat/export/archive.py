@@ -29,8 +29,7 @@ from tenfold.fx.graph_module import GraphModule
 from tenfold.fx.node import Node
 from tenfold.nn.module import Module
 from tenfold.nn.parameter import Parameter
-from tenfold.serialize import load as load_tensors
-from tenfold.serialize import save as save_tensors
+from tenfold.serialize import load as load_tensors, save as save_tensors
 from tenfold.trace import tree
 
 __all__ = ["load", "save"]

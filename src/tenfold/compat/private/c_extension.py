@@ -8,8 +8,7 @@ from typing import Any
 
 from tenfold.autograd.grad_mode import no_grad
 from tenfold.base.absent import AbsentModule
-from tenfold.base.devices import Device as device
-from tenfold.base.devices import get_default_device
+from tenfold.base.devices import Device as device, get_default_device
 from tenfold.base.dtypes import DType as dtype
 from tenfold.base.layouts import layout
 from tenfold.base.size import Size

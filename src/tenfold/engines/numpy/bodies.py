@@ -14,8 +14,7 @@ import numpy as np
 from tenfold.base.dtypes import DType
 from tenfold.engines.numpy.kernels import Array
 from tenfold.engines.numpy.plan import plan
-from tenfold.flat import data_ops as movement
-from tenfold.flat import elementwise as e
+from tenfold.flat import data_ops as movement, elementwise as e
 from tenfold.flat.ir import Function
 
 Body = Callable[..., tuple[Array, ...]]

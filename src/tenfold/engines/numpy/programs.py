@@ -22,8 +22,7 @@ from tenfold.flat.ir import Function, Op, TensorType, Value, in_order
 from tenfold.flat.structured import Check
 from tenfold.trace.collect import Trace
 from tenfold.trace.gradient import NOTHING, Backward, GradientNode, backward_of
-from tenfold.trace.graph import Node
-from tenfold.trace.graph import Value as TraceValue
+from tenfold.trace.graph import Node, Value as TraceValue
 from tenfold.trace.late import loose_key, open_numbers, varies
 
 AGAIN = 4  # runs of a program after which one plan of all its parts saves more than it takes to make

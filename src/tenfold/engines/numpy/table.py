@@ -15,11 +15,15 @@ from tenfold.engines.numpy import arithmetic, functions, movement
 from tenfold.engines.numpy.arithmetic import plain
 from tenfold.engines.numpy.functions import function, precise
 from tenfold.engines.numpy.kernels import KERNELS, Kernel
-from tenfold.flat import collectives as c
-from tenfold.flat import data_ops as d
-from tenfold.flat import elementwise as e
-from tenfold.flat import indexed, sharding, windows
-from tenfold.flat import structured as s
+from tenfold.flat import (
+    collectives as c,
+    data_ops as d,
+    elementwise as e,
+    indexed,
+    sharding,
+    structured as s,
+    windows,
+)
 
 
 def late(name: str, wrap: Callable[[Any], Any] = lambda rule: rule) -> Callable[[Any], Kernel]:

@@ -8,8 +8,7 @@ import numpy as np
 
 from tenfold.autograd.grad_mode import no_grad
 from tenfold.base.errors import ArgumentError, located
-from tenfold.nn import draws
-from tenfold.nn import functional as F
+from tenfold.nn import draws, functional as F
 from tenfold.nn.convolution import _ConvTransposeNd
 from tenfold.nn.parameter import Parameter, filled
 from tenfold.tensor import Tensor

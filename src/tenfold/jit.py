@@ -28,9 +28,9 @@ from tenfold.base.errors import (
 )
 from tenfold.exporting.script import scripted
 from tenfold.exporting.script_calls import Compiled
-from tenfold.exporting.script_held import HeldModule
+from tenfold.exporting.script_loaded import HeldModule
 from tenfold.exporting.script_modules import module_archive
-from tenfold.exporting.script_words import (
+from tenfold.exporting.script_names import (
     enable_onednn_fusion,
     fork,
     onednn_fusion_enabled,
@@ -39,7 +39,7 @@ from tenfold.exporting.script_words import (
     strict_fusion,
     wait,
 )
-from tenfold.exporting.sources import script_source
+from tenfold.exporting.script_sources import script_source
 from tenfold.nn import Module
 from tenfold.serialize import beginning
 from tenfold.serialize.atomic import replacing

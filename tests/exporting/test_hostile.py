@@ -11,7 +11,7 @@ import pytest
 import tenfold as tn
 from tenfold import nn
 from tenfold.base import digests
-from tenfold.exporting import trial
+from tenfold.exporting import untrusted
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def without_digest(data: bytes) -> bytes:
 
 def test_every_damaged_byte_of_a_saved_file_is_found_before_it_is_parsed(exported, monkeypatch):
     for data in (exported.portable(), exported.bytecode()):
-        monkeypatch.setattr(trial, "_ask", lambda *_: pytest.fail("parsed"))
+        monkeypatch.setattr(untrusted, "_ask", lambda *_: pytest.fail("parsed"))
         inside = [seed for seed in range(60) if b"tenfold-sha256:" in damaged(data, seed)]
         for seed in inside:
             with pytest.raises(tn.FormatError, match="damaged"):
@@ -60,7 +60,7 @@ def test_damaged_machine_code_in_a_file_that_iree_wrote_is_found_before_it_is_lo
     text = tn.export(lambda x: x * 2, (tn.ones(3),)).text(whole=True)
     data = tools.compile_str(text, target_backends=["llvm-cpu"], input_type="torch")
     assert tn.load_vmfb(data)(tn.ones(3)).tolist() == [2, 2, 2]
-    monkeypatch.setattr(trial, "_ask", lambda *_: pytest.fail("loaded"))
+    monkeypatch.setattr(untrusted, "_ask", lambda *_: pytest.fail("loaded"))
     code, disk = data.index(b"\x7fELF"), data.rindex(b"PK\6\7") + 4
     for place in (disk, *range(code, code + 0x600, 29)):
         changed = data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
@@ -91,90 +91,94 @@ def test_text_that_is_damaged_does_not_end_the_process(exported):
 
 
 def test_a_file_that_kills_its_reader_is_refused(monkeypatch):
-    monkeypatch.setattr(trial, "COMMAND", "import os; print('ready', flush=True); os.read(0, 1); os.abort()")
-    trial._stop()
+    monkeypatch.setattr(
+        untrusted, "COMMAND", "import os; print('ready', flush=True); os.read(0, 1); os.abort()"
+    )
+    untrusted._stop()
     with pytest.raises(tn.FormatError, match="died of it \\(SIGABRT\\)"):
         tn.load_stablehlo(b"module { func.func @main() { return } }")
 
 
 def test_a_file_that_takes_its_reader_forever_is_refused(monkeypatch):
-    monkeypatch.setattr(trial, "COMMAND", "import time; print('ready', flush=True); time.sleep(100)")
-    monkeypatch.setattr(trial, "SECONDS", 0.2)
-    trial._stop()
+    monkeypatch.setattr(untrusted, "COMMAND", "import time; print('ready', flush=True); time.sleep(100)")
+    monkeypatch.setattr(untrusted, "SECONDS", 0.2)
+    untrusted._stop()
     with pytest.raises(tn.FormatError, match="takes over"):
         tn.load_stablehlo(b"module { func.func @main() { return } }")
 
 
 def test_a_reader_whose_parent_was_killed_ends_by_itself():
-    program = "from tenfold.exporting import trial; trial.portable.read = lambda _: {}; trial.serve()"
+    program = (
+        "from tenfold.exporting import untrusted; untrusted.portable.read = lambda _: {}; untrusted.serve()"
+    )
     forever = program.format("exec('while True: pass')")
     with subprocess.Popen([sys.executable, "-c", forever], stdin=-1, stdout=-1) as child:
         assert child.stdout.readline() == b"ready\n"
-        trial.write(child.stdin, {"do": "read", "seconds": 0}, b"")
-        assert trial.receive(child.stdout)[0]["died"] == "SIGALRM"
+        untrusted.write(child.stdin, {"do": "read", "seconds": 0}, b"")
+        assert untrusted.receive(child.stdout)[0]["died"] == "SIGALRM"
         child.stdin.close()
         assert child.wait(60) == 0
 
 
 DEADLY = """
 import os
-from tenfold.exporting import trial
+from tenfold.exporting import untrusted
 
-read = trial.portable.read
-trial.portable.read = lambda data: os.abort() if b"deadly" in data else read(data)
-trial.serve()
+read = untrusted.portable.read
+untrusted.portable.read = lambda data: os.abort() if b"deadly" in data else read(data)
+untrusted.serve()
 """
 
 
 def test_a_file_that_kills_its_reader_does_not_end_the_process_that_reads_the_next(monkeypatch):
-    monkeypatch.setattr(trial, "COMMAND", DEADLY)
-    trial._stop()
+    monkeypatch.setattr(untrusted, "COMMAND", DEADLY)
+    untrusted._stop()
     module = b"module { func.func @main() { return } }"
     tn.load_stablehlo(module + b"// before\n")
-    before = trial._child
+    before = untrusted._child
     with pytest.raises(tn.FormatError, match="died of it \\(SIGABRT\\)"):
         tn.load_stablehlo(module + b"// deadly\n")
     tn.load_stablehlo(module + b"// after\n")
-    assert trial._child is before
-    trial._stop()
+    assert untrusted._child is before
+    untrusted._stop()
 
 
 SLOW = """
-from tenfold.exporting import trial
+from tenfold.exporting import untrusted
 
 def endless(data):
     while True:
         pass
 
-trial.portable.read, trial.PROCESSOR_SECONDS = endless, 0.1
-trial.serve()
+untrusted.portable.read, untrusted.PROCESSOR_SECONDS = endless, 0.1
+untrusted.serve()
 """
 
 
 def test_a_file_that_its_reader_computes_on_for_long_is_refused(monkeypatch):
-    monkeypatch.setattr(trial, "COMMAND", SLOW)
-    trial._stop()
+    monkeypatch.setattr(untrusted, "COMMAND", SLOW)
+    untrusted._stop()
     with pytest.raises(tn.FormatError, match="too long for its length"):
         tn.load_stablehlo(b"module { func.func @main() { return } }")
 
 
 HUNGRY = """
-from tenfold.exporting import trial
-trial.portable.read = lambda data: bytearray(2 * trial.READING_MEMORY)
-trial.serve()
+from tenfold.exporting import untrusted
+untrusted.portable.read = lambda data: bytearray(2 * untrusted.READING_MEMORY)
+untrusted.serve()
 """
 
 
 def test_a_file_that_its_reader_takes_much_memory_for_is_refused(monkeypatch):
-    monkeypatch.setattr(trial, "COMMAND", HUNGRY)
-    trial._stop()
+    monkeypatch.setattr(untrusted, "COMMAND", HUNGRY)
+    untrusted._stop()
     with pytest.raises(tn.OutOfMemoryError, match="no memory to read the file"):
         tn.load_stablehlo(b"module { func.func @main() { return } }")
 
 
 def test_an_interpreter_that_does_not_start_is_said(monkeypatch):
-    monkeypatch.setattr(trial, "COMMAND", "raise SystemExit(3)")
-    trial._stop()
+    monkeypatch.setattr(untrusted, "COMMAND", "raise SystemExit(3)")
+    untrusted._stop()
     with pytest.raises(tn.EngineError, match="exit status 3"):
         tn.load_stablehlo(b"module { func.func @main() { return } }")
 
@@ -184,8 +188,8 @@ def test_what_was_saved_here_or_tried_before_is_not_tried_again(exported, tmp_pa
     foreign = exported.text(whole=True).encode() + b"// by hand\n"
     tn.load_stablehlo(foreign)(tn.ones(1, 3))
     exported.save(tmp_path / "model.stablehlo")
-    monkeypatch.setattr(trial, "_known", {})  # as in another process
-    monkeypatch.setattr(trial, "_ask", lambda *_: pytest.fail("tried again"))
+    monkeypatch.setattr(untrusted, "_known", {})  # as in another process
+    monkeypatch.setattr(untrusted, "_ask", lambda *_: pytest.fail("tried again"))
     tn.load_stablehlo(foreign)(tn.ones(1, 3))
     tn.load_stablehlo(tmp_path / "model.stablehlo")(tn.ones(1, 3))
 
@@ -214,8 +218,8 @@ def test_sizes_that_were_fixed_before_are_not_fixed_again(tmp_path, monkeypatch)
     monkeypatch.setenv("TENFOLD_CACHE_DIR", str(tmp_path / "cache"))
     text = OPEN.format(op="multiply", by=3).encode()
     tn.load_stablehlo(text)(tn.ones(2))
-    monkeypatch.setattr(trial, "_known", {})  # as in another process
-    monkeypatch.setattr(trial, "_ask", lambda *_: pytest.fail("tried again"))
+    monkeypatch.setattr(untrusted, "_known", {})  # as in another process
+    monkeypatch.setattr(untrusted, "_ask", lambda *_: pytest.fail("tried again"))
     assert tn.load_stablehlo(text)(tn.ones(2)).tolist() == [0, 1, 2, 3, 4, 5]
 
 

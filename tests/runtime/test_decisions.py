@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.base.watched import Asked, Watched, plain
+from tenfold.base.watched_sizes import Asked, Watched, plain
 from tenfold.runtime import recordings
 
 SIZES = (20, 25, 21, 29, 30, 45, 37, 40, 17, 32)

@@ -7,7 +7,7 @@ from tenfold.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from tenfold.autograd.custom import Function
 from tenfold.autograd.flow import backward, grad, is_grad_enabled
 from tenfold.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_grad_mode
-from tenfold.autograd.older import Variable, set_multithreading_enabled
+from tenfold.autograd.old_names import Variable, set_multithreading_enabled
 from tenfold.autograd.sweep import survey
 from tenfold.base.errors import unknown_name
 from tenfold.base.hooks import RemovableHandle

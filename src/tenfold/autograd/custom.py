@@ -13,7 +13,7 @@ from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeE
 from tenfold.base.source import capture
 from tenfold.flat.ir import TensorType
 from tenfold.ops.table import find
-from tenfold.tensor import Tensor, replaced
+from tenfold.tensor import Tensor, data_attribute
 from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph
 from tenfold.trace.context import context
@@ -62,7 +62,7 @@ class Context:
         if self._packed is not None:
             return tuple([None if packed is None else Tensor(packed()) for packed in self._packed])
         for tensor, value in zip(self._saved, self._values or (), strict=False):
-            if value is None or replaced.is_replaced(value):
+            if value is None or data_attribute.is_replaced(value):
                 continue
             if not _unwritten(tensor.current(), value):
                 raise GradientError(

@@ -7,11 +7,11 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from tenfold.autograd.backward_hooks import Packing, operands, passed, watch
 from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.flow import is_grad_enabled
-from tenfold.autograd.step_names import step_name
+from tenfold.autograd.node_names import step_name
 from tenfold.autograd.sweep import at_end
-from tenfold.autograd.watched import Packing, operands, passed, watch
 from tenfold.base.errors import ArgumentError, GradientError, located
 from tenfold.base.hooks import GradientEdge, HandleOfSeveral, RemovableHandle
 from tenfold.base.source import capture

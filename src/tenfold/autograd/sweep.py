@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.autograd import anomaly
+from tenfold.autograd.backward_hooks import is_watched, passed
 from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.grad_mode import no_grad, set_grad_mode
-from tenfold.autograd.watched import is_watched, passed
 from tenfold.base.errors import ArgumentError
 from tenfold.base.hooks import CHANGES
 from tenfold.base.source import capture

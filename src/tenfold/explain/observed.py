@@ -17,7 +17,7 @@ from tenfold.explain.explanation import Explanation, drafted
 from tenfold.explain.modules import Paths, watching_modules
 from tenfold.runtime import executables
 from tenfold.trace.collect import Trace
-from tenfold.trace.late import loose_key
+from tenfold.trace.late_numbers import loose_key
 
 KEPT = 12  # programs on one page, the largest of those that ran
 Concerns = Callable[[CodeType], bool]

@@ -3,10 +3,10 @@ IREE compile it; run such files with `load_stablehlo` and `load_vmfb`; `module_c
 in a block."""
 
 from tenfold.base.dim import Dim
-from tenfold.exporting.built import BuiltModule, load_vmfb
 from tenfold.exporting.context import RecordedModule, module_context
 from tenfold.exporting.exported import DIALECTS, Exported, export
-from tenfold.exporting.loaded import LoadedModule, load_stablehlo
+from tenfold.exporting.stablehlo_files import LoadedModule, load_stablehlo
+from tenfold.exporting.vmfb import BuiltModule, load_vmfb
 
 __all__ = [
     "DIALECTS",

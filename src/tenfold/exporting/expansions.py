@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.exporting import gathering, steps
+from tenfold.exporting import expansion_gathers, expansion_steps
 from tenfold.exporting.rewriting import Expansions
 from tenfold.ops.table import Row, all_rows
 from tenfold.tensor import Tensor
@@ -16,7 +16,7 @@ Expansion = Callable[..., Sequence[Tensor]]
 # The functions that a row may name besides ATen's.
 STEPS: dict[str, Callable[..., Any]] = {
     name: function
-    for module in (steps, gathering)
+    for module in (expansion_steps, expansion_gathers)
     for name, function in vars(module).items()
     if not name.startswith("_") and getattr(function, "__module__", "") == module.__name__
 }

@@ -15,7 +15,7 @@ from tenfold.base.dtypes import as_dtype
 from tenfold.base.errors import ArgumentError, FormatError, did_you_mean, located
 from tenfold.base.garbage import uncollected
 from tenfold.compiler import uncompiled
-from tenfold.exporting import trial
+from tenfold.exporting import untrusted
 from tenfold.exporting.dimensions import SymbolicType
 from tenfold.exporting.recordings import Recordings
 from tenfold.flat.ir import Function, TensorType, replay
@@ -91,7 +91,7 @@ class Exported:
         if self.dialect != "stablehlo":
             return self.module.bytecode()
         data = portable.bytecode(self.module)
-        trial.remember(data)
+        untrusted.remember(data)
         return data
 
     @located
@@ -103,7 +103,7 @@ class Exported:
                 help="export(..., dialect='stablehlo'), or save the text or the bytecode",
             )
         data = portable.serialize(self.module)
-        trial.remember(data)
+        untrusted.remember(data)
         return data
 
     @located
@@ -122,7 +122,7 @@ class Exported:
         }
         data = self.module.bytecode()
         built = iree.compile(data, self.dialect, target=target, processor=processor, about=about)
-        trial.remember(built)
+        untrusted.remember(built)
         return built
 
     @located
@@ -140,7 +140,7 @@ class Exported:
                 f"{name} cannot be written: {error.strerror}", help="name a file in a folder that is there"
             ) from None
         if self.dialect == "stablehlo" or form == "build":
-            trial.remember(data, on_disk=True)
+            untrusted.remember(data, on_disk=True)
 
     def __str__(self) -> str:
         return self.text()

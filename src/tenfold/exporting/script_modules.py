@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.base.errors import UnsupportedError
-from tenfold.exporting.sources import Rewriter, Sources, definition
+from tenfold.exporting.script_sources import Rewriter, Sources, definition
 from tenfold.serialize.archive import add_record
 from tenfold.serialize.pickles import Pickler, survey
 from tenfold.serialize.storages import stored

@@ -8,8 +8,8 @@ from typing import Any
 from tenfold.base import dtypes
 from tenfold.flat.data_ops import BroadcastInDim, Constant, Reshape
 from tenfold.flat.elementwise import Convert
+from tenfold.flat.half_products import HALVES
 from tenfold.flat.ir import Op, Value
-from tenfold.flat.narrow import HALVES
 from tenfold.flat.structured import CustomCall, DotGeneral
 from tenfold.ops.row_products import DTYPES, OPS, WARPS, Product, multiply
 from tenfold.ops.tile_kernels import TARGET, UNROLLED, call, norm

@@ -148,7 +148,7 @@ class Facts:
     storage: bool = False
 
     # How it is written for a dialect that lacks it: an expression of the arguments, ATen's functions and
-    # those of `exporting/steps.py`, "transpose(self, -2, -1)"; a function alone takes all arguments.
+    # those of `exporting/expansion_…`, "transpose(self, -2, -1)"; a function alone takes all arguments.
     torch_dialect: str = ""  # an alias is written by its op's first name, unless this says "own name"
     reflected: str = ""  # what the torch dialect calls it with a number on the left and operands exchanged
     torch_lowering: str = ""  # for torch-mlir's ways down from the torch dialect, which has it

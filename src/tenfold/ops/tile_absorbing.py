@@ -15,9 +15,9 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.flat.data_ops import BroadcastInDim, Reshape
 from tenfold.flat.elementwise import Add, Clamp, Convert
+from tenfold.flat.half_products import HALVES, is_of_vectors
 from tenfold.flat.indexed import Scatter
 from tenfold.flat.ir import Function, Op, TensorType, Value
-from tenfold.flat.narrow import HALVES, is_of_vectors
 from tenfold.flat.structured import CustomCall, DotGeneral, Reduce
 from tenfold.ops.cache_rows import is_zero, rows_written, run_of
 from tenfold.ops.row_attention import attend

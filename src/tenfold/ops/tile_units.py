@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tenfold.base import dtypes
 from tenfold.flat.elementwise import Convert
+from tenfold.flat.half_products import HALVES
 from tenfold.flat.ir import Function, Op, Value
-from tenfold.flat.narrow import HALVES
 
 
 class Unit(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tenfold.base import log
 from tenfold.base.errors import TraceError
 from tenfold.base.source import capture
-from tenfold.base.watched import Asked, plain
+from tenfold.base.watched_sizes import Asked, plain
 from tenfold.flat.ir import TensorType
 from tenfold.runtime import evaluate
 from tenfold.runtime.dependencies import Dependencies

@@ -19,11 +19,11 @@ from tenfold.base.errors import TenfoldError
 from tenfold.base.forking import forkable
 from tenfold.engines import xla
 from tenfold.flat.channels_last import channels_last
+from tenfold.flat.guarded_writes import idle_when_failing
 from tenfold.flat.in_place import updated_last
 from tenfold.flat.ir import Function, TensorType, in_order, replay
 from tenfold.flat.structured import Case, Check
-from tenfold.flat.undoing import idle_when_failing
-from tenfold.runtime.steady import Steady
+from tenfold.runtime.reduced_overhead import Steady
 
 Donations = tuple[tuple[int, int], ...]  # which leaf gives its memory to which result
 
@@ -53,7 +53,7 @@ class Loaded:
         self, device: Device, executable: xla.Executable | Steady, checks: Sequence[Check], donated: bool
     ):
         self.device = device
-        self.executable: Any = executable  # or one that was compiled in haste: see `haste.py`
+        self.executable: Any = executable  # or one that was compiled in haste: see `unoptimized.py`
         self.checks = tuple(checks)
         self.donated = donated
 

@@ -15,15 +15,15 @@ from tenfold.base.warning import warn
 from tenfold.engines import xla
 from tenfold.engines.xla import TURNS
 from tenfold.runtime import evaluate, executables
+from tenfold.runtime.argument_containers import Changed
 from tenfold.runtime.calls import shares_memory
-from tenfold.runtime.counting import Room
+from tenfold.runtime.data_sizes import Room
 from tenfold.runtime.guards import Owners
-from tenfold.runtime.haste import Hasty
 from tenfold.runtime.opened import OpenSpecialization, specialize, specialized, why
-from tenfold.runtime.passed import Changed
 from tenfold.runtime.recordings import Recorder, UnknownSizes
 from tenfold.runtime.sizes import OpenPrograms
 from tenfold.runtime.specialization import OTHER, Specialization
+from tenfold.runtime.unoptimized import Hasty
 from tenfold.trace import tree
 from tenfold.trace.context import context
 from tenfold.trace.graph import Value

@@ -1,9 +1,9 @@
 """Decisions that a function takes in Python by sizes, and whether a program with open sizes is right for all.
 
-What was asked of sizes (`base/watched.py`) comes from the recordings at a few of them. A comparison whose two
-sides follow from the sizes by formulas is looked at for every size of the range. What remains, such as a list
-that is indexed by a size, is settled when a size first comes: the function is recorded at it, and must be the
-program that was opened.
+What was asked of sizes (`base/watched_sizes.py`) comes from the recordings at a few of them. A comparison
+whose two sides follow from the sizes by formulas is looked at for every size of the range. What remains, such
+as a list that is indexed by a size, is settled when a size first comes: the function is recorded at it, and
+must be the program that was opened.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from tenfold.base.errors import TenfoldError
 from tenfold.base.garbage import uncollected
-from tenfold.base.watched import COMPARISONS, Asked
+from tenfold.base.watched_sizes import COMPARISONS, Asked
 from tenfold.flat.ir import Function
 from tenfold.flat.merging import Different, merged_functions
 from tenfold.flat.open_layout import Sizes

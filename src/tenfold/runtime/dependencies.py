@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from tenfold.base.hooks import CHANGES
 from tenfold.base.package import is_ours
+from tenfold.runtime.argument_containers import Passed
 from tenfold.runtime.bindings import Bindings, Change, Place, keys_of
 from tenfold.runtime.containers import Has
 from tenfold.runtime.guards import Guard, contents_of, hold, is_setting
-from tenfold.runtime.passed import Passed
 from tenfold.runtime.reach import Reach
 from tenfold.trace import tree
 from tenfold.trace.record import Recording

@@ -22,8 +22,8 @@ from tenfold.base.heap import give_back
 from tenfold.base.meshes import Partitioned
 from tenfold.engines import xla
 from tenfold.flat.fusions import is_plain
+from tenfold.flat.half_products import narrowed
 from tenfold.flat.ir import Function, TensorType
-from tenfold.flat.narrow import narrowed
 from tenfold.flat.quotients import rounded_once
 from tenfold.flat.reducing import summed_wide
 from tenfold.flat.regions import everywhere
@@ -37,10 +37,10 @@ from tenfold.ops.tile_absorbing import absorbed
 from tenfold.runtime import cache, tiers
 from tenfold.runtime.background import background
 from tenfold.runtime.checks import VERDICT, Donations, Loaded, guarded
-from tenfold.runtime.haste import Hasty
 from tenfold.runtime.packing import Packing
-from tenfold.runtime.steady import PLATFORMS, Rooms, Steady
-from tenfold.trace import late
+from tenfold.runtime.reduced_overhead import PLATFORMS, Rooms, Steady
+from tenfold.runtime.unoptimized import Hasty
+from tenfold.trace import late_numbers
 from tenfold.trace.collect import Trace
 from tenfold.trace.lower import lower
 
@@ -66,13 +66,13 @@ def found(
     loaded = _recent(_executables, (device, program.key, donated))
     if loaded is not None:
         return loaded, (), None
-    key, numbers = late.loose_key(program)
+    key, numbers = late_numbers.loose_key(program)
     opened = _recent(_opened, (device, key))
     if opened is None and numbers:
         seen = (_recent(_variants, (device, key)) or 0) + 1
         _remember(_variants, (device, key), seen)
         if seen > MAX_VARIANTS:
-            rewritten = late.open_numbers(program, device)
+            rewritten = late_numbers.open_numbers(program, device)
             opened = (build(rewritten.program, device), rewritten.order)
             _remember(_opened, (device, key), opened)
     if opened is not None:
@@ -112,12 +112,14 @@ def has_open(key: tuple[Any, ...], device: Device) -> bool:
 def build_in_background(program: Trace, device: Device, donated: Donations, open_numbers: bool) -> str:
     """Compile a program in another thread, for the next time; with `open_numbers`, for all its numbers. Why
     that failed, if it did before."""
-    key: Any = (device, late.loose_key(program)[0]) if open_numbers else (device, program.key, donated)
+    key: Any = (
+        (device, late_numbers.loose_key(program)[0]) if open_numbers else (device, program.key, donated)
+    )
     if key in background:
         return background.failures.get(key, "")
     order: tuple[int, ...] = ()
     if open_numbers:
-        opened = late.open_numbers(program, device)
+        opened = late_numbers.open_numbers(program, device)
         program, order, donated = opened.program, opened.order, ()
     function = lowered(program, device)
 

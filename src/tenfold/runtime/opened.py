@@ -19,11 +19,11 @@ from tenfold.flat.merging import merged_functions
 from tenfold.flat.open_layout import LIMIT, Sizes
 from tenfold.flat.opening import Opened, opened
 from tenfold.flat.sizes import Formula, Open, OpenText
-from tenfold.runtime import counting, evaluate, executables
+from tenfold.runtime import data_sizes, evaluate, executables
 from tenfold.runtime.checks import Loaded
-from tenfold.runtime.counting import Proved
+from tenfold.runtime.data_sizes import Proved
 from tenfold.runtime.decisions import Proof, holds_throughout
-from tenfold.runtime.exact import EachSpecialization, Elsewhere, Exact
+from tenfold.runtime.exact_counts import EachSpecialization, Elsewhere, Exact
 from tenfold.runtime.guards import Owners
 from tenfold.runtime.plan import Plan, Target
 from tenfold.runtime.ranges import Range, chosen, possible
@@ -98,7 +98,7 @@ def open_specialization(
     )
     own = open.sizes(shapes)
     sizes = [own, own, *chosen(open.ranges, own, {extent for shape in shapes for extent in shape})]
-    sizes += [own] * (counting.RECORDINGS - len(sizes) if first.counts else 0)
+    sizes += [own] * (data_sizes.RECORDINGS - len(sizes) if first.counts else 0)
     # Sizes that depend on data are others each time.
     turns = [turn if first.counts else 1 for turn in range(len(sizes))]
     plans = [first]
@@ -117,7 +117,7 @@ def open_specialization(
     if len(ranges) < len(own):
         raise UnsupportedError("two sizes cannot be told apart in so small a range")
     asked = [recorder.asked_at(open.shapes(shapes, size), turn) for size, turn in zip(sizes[1:], turns[1:])]
-    limits = counting.limits(plans, ranges)
+    limits = data_sizes.limits(plans, ranges)
     if not first.found.steady:
         recorder.plainly()  # what the function left behind is to come from the call as it is
     program = OpenProgram(plans, sizes, ranges, limits)
@@ -143,7 +143,7 @@ class OpenProgram:
         plans: Sequence[Plan],
         sizes: Sequence[Sequence[int]],
         symbols: Mapping[Open, Range],
-        limits: Sequence[counting.Limit],
+        limits: Sequence[data_sizes.Limit],
     ):
         self.functions = [executables.lowered(plan.trace, plan.device, OPEN) for plan in plans]
         with uncollected():
@@ -320,7 +320,7 @@ class OpenSpecialization(Specialization):
         return error.located(failure.op, failure.source, failure.operands)
 
     def _sizes_by_symbol(self, arguments: Sequence[Any], computed: Sequence[Any]) -> dict[Open, int]:
-        return dict(zip(self.symbols, [*self._sizes(arguments), *counting.counted(self.counts, computed)]))
+        return dict(zip(self.symbols, [*self._sizes(arguments), *data_sizes.counted(self.counts, computed)]))
 
     @property
     def outgrown(self) -> bool:
@@ -331,7 +331,7 @@ class OpenSpecialization(Specialization):
     def _elsewhere(self, computed: Sequence[Any], arguments: Sequence[Any]) -> Any:
         if self.proved is None:
             return None
-        counts = counting.counted(self.counts, computed)
+        counts = data_sizes.counted(self.counts, computed)
         for place, (count, limit) in enumerate(zip(counts, self.open_program.limits)):
             if count > limit.bound:
                 self.room[place] = count

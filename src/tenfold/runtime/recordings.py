@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tenfold.base.errors import TenfoldError, UnsupportedError, ValueNeeded
-from tenfold.base.watched import Asked
+from tenfold.base.watched_sizes import Asked
 from tenfold.runtime import evaluate
 from tenfold.runtime.calls import record_call
 from tenfold.runtime.plan import Cleared, Plan

@@ -16,7 +16,7 @@ from tenfold.runtime import executables, lazy_sizes, small, tiers
 from tenfold.runtime.checks import Donations
 from tenfold.runtime.lazy_sizes import Found
 from tenfold.runtime.tiers import Decision, Tier, Work
-from tenfold.trace import late
+from tenfold.trace import late_numbers
 from tenfold.trace.collect import Trace
 from tenfold.trace.gradient import GradientNode
 
@@ -58,7 +58,7 @@ def chosen(trace: Trace, device: Device, donated: Donations) -> Tier | Found:
         again = alike = 0  # it is never compiled, however often it is seen
         sized = None
     else:
-        key, numbers = late.loose_key(trace)
+        key, numbers = late_numbers.loose_key(trace)
         if executables.has_open(key, device):
             return Tier.XLA
         # An executable for open sizes may add up in another order than one for closed sizes.

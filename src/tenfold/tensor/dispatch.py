@@ -20,7 +20,7 @@ from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, TenfoldError, UnsupportedError
 from tenfold.base.source import capture
 from tenfold.base.warning import warn
-from tenfold.base.watched import plain as plain_numbers
+from tenfold.base.watched_sizes import plain as plain_numbers
 from tenfold.engines import xla
 from tenfold.flat.strides import FORMATS, contiguous
 from tenfold.ops.callee import weight
@@ -31,7 +31,7 @@ from tenfold.runtime.cutting import SHORT, is_due
 from tenfold.tensor import Tensor, generators, leaf, memory_formats, sized, symbolic
 from tenfold.tensor.documentation import Docstring, written
 from tenfold.tensor.overriding import CODES, hand_over, overriding
-from tenfold.tensor.repeated import key_of
+from tenfold.tensor.repeated_calls import key_of
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.graph import NO_DATA, Node, Value, call_op, located

@@ -10,7 +10,7 @@ import numpy as np
 from tenfold.base import dtypes, formatting
 from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, GradientError, ShapeError
 from tenfold.base.source import capture
-from tenfold.base.watched import Asked, note
+from tenfold.base.watched_sizes import Asked, note
 from tenfold.runtime import evaluate
 from tenfold.tensor import sized, symbolic, views
 from tenfold.tensor.questions import Described

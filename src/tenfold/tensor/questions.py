@@ -11,7 +11,7 @@ from tenfold.base.errors import ArgumentError, IndexOutOfRange
 from tenfold.base.layouts import strided
 from tenfold.base.size import Size
 from tenfold.base.source import capture
-from tenfold.base.watched import watched
+from tenfold.base.watched_sizes import watched
 from tenfold.flat.strides import FORMATS, contiguous, follows, is_contiguous
 from tenfold.tensor import views
 from tenfold.trace.context import context

@@ -34,7 +34,7 @@ from tenfold.flat.ir import TensorType
 from tenfold.flat.strides import contiguous
 from tenfold.ops.table import find
 from tenfold.runtime import evaluate
-from tenfold.tensor import replaced, views
+from tenfold.tensor import data_attribute, views
 from tenfold.tensor.protocols import Protocols
 from tenfold.trace import graph
 from tenfold.trace.context import context, outside
@@ -80,7 +80,7 @@ class Tensor(Protocols):
     def _refresh(self, alias: views.Alias) -> None:
         """Read the view from its storage, which was written since, by replaying its ops."""
         version = alias.storage.version  # before reading: another thread may write meanwhile
-        replaced.note_reading(self._value, self, alias.base.counter)
+        data_attribute.note_reading(self._value, self, alias.base.counter)
         self._value = self._lying_in(self._marked(views.read(alias, alias.storage.value.made_at)), alias)
         alias.version = version
 
@@ -155,7 +155,7 @@ class Tensor(Protocols):
         else:
             evaluate.written(root, before if alias is None else alias.storage.value)
         if alias is not None:
-            replaced.note_own_write(before, result)
+            data_attribute.note_own_write(before, result)
             views.write(alias, value, where, uniform)
             value = self._lying_in(value, alias)
         else:
@@ -229,7 +229,7 @@ class Tensor(Protocols):
         """The same memory without history; assigning to it makes this tensor look at another's."""
         memory = self.detach()
         alias = memory.share()
-        alias.base.hidden, alias.base.counter = True, replaced.Counter()
+        alias.base.hidden, alias.base.counter = True, data_attribute.Counter()
         memory._value = memory._lying_in(memory._value, alias)
         return memory
 
@@ -246,7 +246,7 @@ class Tensor(Protocols):
             ).located("data", capture())
         before, other = self.current(), other.data
         self.become(other.current(), other.share())
-        replaced.note_rebinding(before, self, self.share().base.counter)
+        data_attribute.note_rebinding(before, self, self.share().base.counter)
         if self._leaf is None and before.origin is not None and before.type is self._value.type:
             # A tensor that was computed keeps its history: gradients pass by what is assigned.
             self._value = graph.fresh(self._value, capture())
@@ -310,7 +310,7 @@ class Tensor(Protocols):
         if value is alias.storage.value:
             value = graph.fresh(value, capture())
             value.origin = alias.storage.value.origin
-        replaced.note_place(value, views.Reader(alias), alias.base.counter)
+        data_attribute.note_place(value, views.Reader(alias), alias.base.counter)
         return value
 
     def check_write(self, value: Value, where: Any) -> None:

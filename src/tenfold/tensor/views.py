@@ -32,7 +32,7 @@ from tenfold.flat.ir import TensorType
 from tenfold.flat.strides import Layout, contiguous
 from tenfold.ops.table import Row, find
 from tenfold.runtime import evaluate
-from tenfold.tensor import replaced
+from tenfold.tensor import data_attribute
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.graph import Holder, Origin, Value, call_op
@@ -204,7 +204,7 @@ class Base:
         self.apart = apart
         self.depth = depth
         self.hidden = False
-        self.counter = replaced.Counter()
+        self.counter = data_attribute.Counter()
         self.value: Value | None = None
         self.version = 0  # of the storage, when it held that value
         self.owner: Callable[[], Any] | None = None  # the tensor, as a weak reference
@@ -262,7 +262,7 @@ class Alias:
     def taken_by(self, before: Alias | None, leaf: Origin | None) -> Alias:
         """The same alias for a tensor that aliased other memory before, and keeps its role in autograd."""
         alias = self.copy(self.own_base(leaf))
-        alias.base.counter = replaced.Counter() if before is None else before.base.counter
+        alias.base.counter = data_attribute.Counter() if before is None else before.base.counter
         alias.version = self.version
         if before is not None:
             depth = before.base.depth
@@ -501,7 +501,7 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
         context.level.same(storage.value, new)  # and so do tangents
     base.counter.writes += 1
     if base.hidden:
-        replaced.note_write(storage.value, storage)
+        data_attribute.note_write(storage.value, storage)
     elif base.apart and storage.value.origin is not None:
         storage.value.origin.overwrite(storage.value, written)
     storage.replace(new)

@@ -29,7 +29,7 @@ class Trace:
         self.leaves = leaves
         self.outputs = outputs  # (node, result), or (-1 - leaf, 0)
         self.key = key
-        self.loose: tuple[tuple[Any, ...], list[int | float]] | None = None  # memo of late.py
+        self.loose: tuple[tuple[Any, ...], list[int | float]] | None = None  # memo of late_numbers.py
 
     def release(self, places: Iterable[int]) -> None:
         """Put values without data in place of these leaves: whoever runs the program has the data."""

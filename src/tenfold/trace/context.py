@@ -26,7 +26,7 @@ class Level(Protocol):
 
 
 class Saving(Protocol):
-    """The hooks of `saved_tensors_hooks`: see `autograd/watched.py`."""
+    """The hooks of `saved_tensors_hooks`: see `autograd/backward_hooks.py`."""
 
     def __call__(self, node: Node, results: Sequence[Value]) -> None: ...
 

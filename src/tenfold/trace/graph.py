@@ -26,7 +26,7 @@ class Node:
 
     __slots__ = ("__weakref__", "callee", "cut", "depth", "inputs", "replaced", "results", "source", "spent")
     path: tuple[Node, ...] = ()
-    replaced: dict[int, Any]  # of the results, by place; unset but where tensor/replaced.py knows of some
+    replaced: dict[int, Any]  # of results, by place; set where tensor/data_attribute.py knows of some
     depth: int  # of the longest chain of nodes that are yet to run
 
     def __init__(self, callee: Callee, inputs: tuple[Value, ...], source: Any):
@@ -125,7 +125,7 @@ class Value:
     """
 
     __slots__ = ("__weakref__", "buffer", "device", "index", "node", "origin", "replaced", "source", "type")
-    replaced: Any  # where the data is that `.data` put in its place; unset but where tensor/replaced.py knows
+    replaced: Any  # where the data is that `.data` put in its place; set by tensor/data_attribute.py
 
     def __init__(
         self, type: TensorType, device: Device, node: Node | None = None, index: int = 0, buffer: Any = None

@@ -1,8 +1,8 @@
 """Expansions that read or write elements at computed places: strides, classes, pools, patches, and images
 that are resampled.
 
-Rows name these functions in `torch_dialect`, as they do those of `steps.py`. Places are computed by ops, from
-`arange`, since an expansion has no literals.
+Rows name these functions in `torch_dialect`, as they do those of `expansion_steps.py`. Places are computed by
+ops, from `arange`, since an expansion has no literals.
 """
 
 from __future__ import annotations

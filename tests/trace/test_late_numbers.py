@@ -5,7 +5,7 @@ from __future__ import annotations
 import tenfold as tn
 from tenfold.base.devices import Device
 from tenfold.trace.collect import Trace, collect
-from tenfold.trace.late import loose_key, open_numbers
+from tenfold.trace.late_numbers import loose_key, open_numbers
 
 
 def program(tensor: tn.Tensor) -> Trace:

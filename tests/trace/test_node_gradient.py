@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.trace.pull import derived_of, pull, saved_of, wanted_of
+from tenfold.trace.node_gradient import derived_of, pull, saved_of, wanted_of
 
 
 def leaf(*values: float):

@@ -10,7 +10,7 @@ from tenfold.base.devices import Device
 from tenfold.base.dim import Dim
 from tenfold.base.errors import ArgumentError, FormatError, GradientError, ShapeError, located
 from tenfold.engines import xla
-from tenfold.exporting import trial
+from tenfold.exporting import untrusted
 from tenfold.exporting.dimensions import SymbolicType, check, read_type
 from tenfold.flat.ir import TensorType
 from tenfold.flat.sizes import Open, OpenType
@@ -31,8 +31,8 @@ class LoadedModule:
 
     def __init__(self, module: stablehlo.Module, ours: bool = False):
         self.module = module
-        self._compile = xla.compile if ours else trial.compiled
-        self._refined = portable.refined if ours else trial.refined
+        self._compile = xla.compile if ours else untrusted.compiled
+        self._refined = portable.refined if ours else untrusted.refined
         self.inputs, self.outputs = portable.signature(module)
         self.dimensions: dict[str, Dim] = {}
         self._named: list[SymbolicType] | None = None  # the types of the inputs by the names of their sizes
@@ -119,7 +119,7 @@ def load_stablehlo(source: str | os.PathLike[str] | bytes) -> LoadedModule:
     file that this user did not write with Tenfold is read and compiled in a process of its own first.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return LoadedModule(*trial.read(bytes(source)))
+        return LoadedModule(*untrusted.read(bytes(source)))
     if not isinstance(source, (str, os.PathLike)):
         raise ArgumentError(f"takes a path or the bytes of a file, not {type(source).__name__}")
     try:
@@ -129,4 +129,4 @@ def load_stablehlo(source: str | os.PathLike[str] | bytes) -> LoadedModule:
         raise FormatError(
             f"{os.fspath(source)} cannot be read: {error.strerror}", help="give the path of a StableHLO file"
         ) from None
-    return LoadedModule(*trial.read(data))
+    return LoadedModule(*untrusted.read(data))

@@ -21,9 +21,9 @@ from tenfold.base.dtypes import BY_NAME
 from tenfold.base.errors import EngineError
 from tenfold.base.forking import forkable
 from tenfold.engines import iree
-from tenfold.exporting import trial
+from tenfold.exporting import untrusted
 
-COMMAND = "from tenfold.exporting.apart import serve; serve()"
+COMMAND = "from tenfold.exporting.vmfb_process import serve; serve()"
 
 
 class Apart:
@@ -33,14 +33,14 @@ class Apart:
         self._lock = forkable(threading.Lock())
         self._owner = os.getpid()
         self._ended = ""  # how its process ended
-        self._process = trial.spawned(COMMAND)
+        self._process = untrusted.spawned(COMMAND)
         self._finalizer = weakref.finalize(self, _end_of, self._process, self._owner)
-        seconds = trial.SECONDS + len(data) / 1e6
+        seconds = untrusted.SECONDS + len(data) / 1e6
         try:
-            reply, _ = trial.exchange(self._process, {"target": target}, data, seconds)
+            reply, _ = untrusted.exchange(self._process, {"target": target}, data, seconds)
         except EOFError:
-            reply = {"died": trial.end(self._process)}
-        trial.require_read(reply, seconds)
+            reply = {"died": untrusted.end(self._process)}
+        untrusted.require_read(reply, seconds)
         assert reply is not None
         self.about: dict[str, Any] = reply["about"]
 
@@ -56,16 +56,16 @@ class Apart:
             assert self._process.stdin is not None and self._process.stdout is not None
             try:
                 with contextlib.suppress(BrokenPipeError):
-                    trial.write(self._process.stdin, *_packed(arrays))
-                reply, data = trial.receive(self._process.stdout)
+                    untrusted.write(self._process.stdin, *_packed(arrays))
+                reply, data = untrusted.receive(self._process.stdout)
             except EOFError:
-                self._ended = trial.end(self._process)
+                self._ended = untrusted.end(self._process)
                 raise self._error() from None
             except BaseException:  # it may still compute what nobody waits for
                 self._ended = "interrupted"
-                trial.end(self._process)
+                untrusted.end(self._process)
                 raise
-        trial.require_no_error(reply)
+        untrusted.require_no_error(reply)
         return _unpacked(reply, data)
 
     def _error(self) -> EngineError:
@@ -77,7 +77,7 @@ class Apart:
 
 def _end_of(process: Any, owner: int) -> None:
     if owner == os.getpid():
-        trial.end(process)
+        untrusted.end(process)
 
 
 def _packed(arrays: Sequence[np.ndarray]) -> tuple[dict[str, Any], bytes]:
@@ -105,18 +105,18 @@ def serve() -> None:
     replies.write(b"ready\n")
     replies.flush()
     with contextlib.suppress(EOFError, BrokenPipeError):
-        request, data = trial.receive(requests)
-        trial.confine(len(data), trial.PROCESSOR_SECONDS + len(data) / 1e6, trial.READING_MEMORY)
+        request, data = untrusted.receive(requests)
+        untrusted.confine(len(data), untrusted.PROCESSOR_SECONDS + len(data) / 1e6, untrusted.READING_MEMORY)
         try:
             executable = iree.Executable(data, request["target"], on_trial=True)
         except Exception as error:
-            trial.write(replies, trial.told(error), b"")
+            untrusted.write(replies, untrusted.told(error), b"")
             return
-        trial.let_go()
-        trial.write(replies, {"about": executable.about}, b"")
+        untrusted.let_go()
+        untrusted.write(replies, {"about": executable.about}, b"")
         while True:
-            header, data = trial.receive(requests)
-            trial.write(replies, *_run(executable, header, data))
+            header, data = untrusted.receive(requests)
+            untrusted.write(replies, *_run(executable, header, data))
 
 
 def _run(executable: iree.Executable, header: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
@@ -124,7 +124,7 @@ def _run(executable: iree.Executable, header: dict[str, Any], data: bytes) -> tu
         try:
             return _packed(executable(_unpacked(header, data)))
         except Exception as error:
-            return trial.told(error), b""
+            return untrusted.told(error), b""
 
 
 @contextlib.contextmanager

@@ -13,12 +13,12 @@ from tenfold.base.errors import ArgumentError, GradientError, ShapeError
 from tenfold.base.source import capture
 from tenfold.ops.callee import OpCall
 from tenfold.ops.table import SLOT, TABLE
-from tenfold.tensor import Tensor, replaced
+from tenfold.tensor import Tensor, data_attribute
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.gradient import raise_overwritten, wrote
 from tenfold.trace.graph import Node, Value, enter
-from tenfold.trace.pull import derived_of, pull, saved_of
+from tenfold.trace.node_gradient import derived_of, pull, saved_of
 
 Pairs = list[tuple[Value, Tensor | None]]
 
@@ -38,7 +38,7 @@ _watched: weakref.WeakKeyDictionary[Any, Watch] = weakref.WeakKeyDictionary()
 def is_watched(node: Any) -> bool:
     """Whether a node's gradient is computed by itself: Python code runs there, or `.data` replaced what it
     saved."""
-    return (bool(_watched) and node in _watched) or replaced.is_touched(node)
+    return (bool(_watched) and node in _watched) or data_attribute.is_touched(node)
 
 
 def watch(node: Any) -> Watch:
@@ -65,7 +65,7 @@ def passed(node: Any, gradients: list[Any], results: dict[int, Value], create_gr
             asked.packed.unpack(inputs, kept)
         else:
             _check_unwritten(node)
-            if replaced.is_touched(node):
+            if data_attribute.is_touched(node):
                 with no_grad():
                     _take_present(node, inputs, results, kept)
         cotangents = [None if gradient is None else gradient.current() for gradient in gradients]
@@ -108,13 +108,13 @@ def _take_present(node: Node, inputs: list[Value], results: dict[int, Value], ke
     """Put the present data of what a node's gradient saved in the places of its inputs, and of the results
     that are kept. Results which were not replaced are those of the forward pass."""
     saved, saved_results = saved_of(node)
-    replaced.present_inputs(node, saved, derived_of(node), inputs)
+    data_attribute.present_inputs(node, saved, derived_of(node), inputs)
     if any(present is not before for present, before in zip(inputs, node.inputs, strict=True)):
         kept.update({i: results[i] for i in saved_results if i in results})
         if len(kept) < len(saved_results):
             again = enter(Node(node.callee, node.inputs, node.source), node.inputs[0].device)
             kept.update({i: again[i] for i in saved_results if i not in kept})
-    replaced.present_results(node, saved_results, kept)
+    data_attribute.present_results(node, saved_results, kept)
 
 
 def _check_unwritten(node: Any) -> None:
@@ -122,7 +122,7 @@ def _check_unwritten(node: Any) -> None:
     for i in saved_of(node)[0]:
         origin = node.inputs[i].origin
         told = origin is not None and origin.overwritten and not wrote(node, i)
-        if told or replaced.is_told(node.inputs[i], node):
+        if told or data_attribute.is_told(node.inputs[i], node):
             raise_overwritten(node.inputs[i], node)
 
 

@@ -7,23 +7,23 @@ import pytest
 
 import tenfold as tn
 from tenfold import nn
-from tenfold.runtime import executables, steady
+from tenfold.runtime import executables, reduced_overhead
 
 CACHE = (2, 4, 256, 16)
 
 
 @pytest.fixture(autouse=True)
 def as_on_a_gpu(monkeypatch):
-    monkeypatch.setattr(steady, "PLATFORMS", steady.PLATFORMS)
-    steady.PLATFORMS.add("cpu")
+    monkeypatch.setattr(reduced_overhead, "PLATFORMS", reduced_overhead.PLATFORMS)
+    reduced_overhead.PLATFORMS.add("cpu")
     yield
-    steady.PLATFORMS.discard("cpu")
+    reduced_overhead.PLATFORMS.discard("cpu")
 
 
 def executable(compiled):
     (variants,) = compiled.programs._recorded.values()
     found = variants[0].loaded.executable
-    assert isinstance(found, steady.Steady)
+    assert isinstance(found, reduced_overhead.Steady)
     return found
 
 
@@ -97,7 +97,7 @@ def test_a_loop_that_passes_on_what_it_was_given_copies_nothing(monkeypatch):
             kept.append(x)  # from now on its memory is not used again
         if i == 30:
             found = executable(step)
-            assert 0 < len(found._bound) <= steady.GRAPHS
+            assert 0 < len(found._bound) <= reduced_overhead.GRAPHS
             monkeypatch.setattr(found, "_copying", None)
     assert x.tolist() == [40.0] * 3 and kept[0].tolist() == [21.0] * 3
 
@@ -159,8 +159,8 @@ def test_large_arrays_are_passed_as_they_are():
 
 
 def test_on_other_devices_the_mode_changes_nothing():
-    steady.PLATFORMS.discard("cpu")
+    reduced_overhead.PLATFORMS.discard("cpu")
     step = tn.compile(lambda x: x * 2, mode="reduce-overhead")
     assert step(tn.ones(2)).tolist() == [2, 2]
     (variants,) = step.programs._recorded.values()
-    assert not isinstance(variants[0].loaded.executable, steady.Steady)
+    assert not isinstance(variants[0].loaded.executable, reduced_overhead.Steady)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import UnsupportedError
-from tenfold.exporting.known import Known, stored
+from tenfold.exporting.static_values import Known, stored
 from tenfold.mlir.torch_types import SCALAR_TYPES
 from tenfold.ops.table import TABLE, Row
 from tenfold.tensor import Tensor

@@ -7,9 +7,9 @@ from typing import Any
 
 from tenfold.base.dim import Dim
 from tenfold.base.errors import ArgumentError, FormatError, located
-from tenfold.exporting import apart, trial
+from tenfold.exporting import untrusted, vmfb_process
 from tenfold.exporting.dimensions import SymbolicType, check, read_type
-from tenfold.exporting.loaded import require_no_gradient
+from tenfold.exporting.stablehlo_files import require_no_gradient
 from tenfold.flat.ir import TensorType
 from tenfold.tensor.interchange import as_tensor, tensor
 
@@ -25,8 +25,8 @@ class BuiltModule:
         from tenfold.engines import iree
 
         iree.runtime()  # before the file is tried: where IREE is missing, that is what is wrong
-        alone = not trial.loadable(data, target)
-        self._executable = apart.Apart(data, target) if alone else iree.Executable(data, target)
+        alone = not untrusted.loadable(data, target)
+        self._executable = vmfb_process.Apart(data, target) if alone else iree.Executable(data, target)
         about = self._executable.about
         self.inputs: tuple[SymbolicType, ...] | None = None
         self.outputs: tuple[SymbolicType, ...] | None = None

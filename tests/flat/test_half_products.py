@@ -9,8 +9,8 @@ from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.engines import xla
 from tenfold.flat.elementwise import Convert
+from tenfold.flat.half_products import narrowed
 from tenfold.flat.ir import Function, TensorType, Value
-from tenfold.flat.narrow import narrowed
 from tenfold.flat.structured import DotGeneral
 from tenfold.mlir import stablehlo
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tenfold.base.bounded import Bounded
 from tenfold.base.errors import UnsupportedError
 from tenfold.flat.open_layout import LIMIT
-from tenfold.runtime import counting, executables
+from tenfold.runtime import data_sizes, executables
 from tenfold.runtime.checks import Loaded
 from tenfold.runtime.guards import Owners
 from tenfold.runtime.plan import Plan
@@ -43,7 +43,7 @@ class ExactSpecialization(Specialization):
         self.counts = [i for i, (kind, _) in enumerate(plan.alone_targets) if kind == "count"]
 
     def _elsewhere(self, computed: Sequence[Any], arguments: Sequence[Any]) -> Any:
-        counts = counting.counted(self.counts, computed)
+        counts = data_sizes.counted(self.counts, computed)
         if counts == self.taken:
             return None
         return Elsewhere(counts, 1 + [one == two for one, two in zip(counts, self.taken)].index(False))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.exporting import apart, trial
+from tenfold.exporting import untrusted, vmfb_process
 
 pytest.importorskip("iree.compiler")
 
@@ -51,7 +51,7 @@ def zip_of(data: bytes) -> zipfile.ZipFile:
 
 
 def test_a_file_of_others_computes_in_another_process(run):
-    assert isinstance(run._executable, apart.Apart)
+    assert isinstance(run._executable, vmfb_process.Apart)
     for n in range(3):
         assert run(tn.full((3,), float(n))).tolist() == [2 * n + 1] * 3
     with pytest.raises(tn.EngineError, match="shape rank mismatch"):
@@ -62,17 +62,17 @@ def test_a_file_of_others_computes_in_another_process(run):
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "int64", "int8", "bool"])
 def test_arrays_of_every_dtype_go_there_and_come_back(dtype):
     given = [tn.tensor([[1, 0]]).to(getattr(tn, dtype)), tn.zeros(0, 2), tn.tensor(1.5)]
-    header, data = apart._packed([each.numpy() for each in given])
-    for ours, theirs in zip(given, apart._unpacked(header, data), strict=True):
+    header, data = vmfb_process._packed([each.numpy() for each in given])
+    for ours, theirs in zip(given, vmfb_process._unpacked(header, data), strict=True):
         assert theirs.dtype == ours.numpy().dtype
         np.testing.assert_array_equal(theirs, ours.numpy())
 
 
 def test_a_file_that_the_user_wrote_or_trusts_runs_here(foreign):
     own = tn.export(lambda x: x * 2, (tn.ones(3),)).build()
-    assert not isinstance(tn.load_vmfb(own)._executable, apart.Apart)
+    assert not isinstance(tn.load_vmfb(own)._executable, vmfb_process.Apart)
     with tn.serialize.trusting_files():
-        assert not isinstance(tn.load_vmfb(foreign)._executable, apart.Apart)
+        assert not isinstance(tn.load_vmfb(foreign)._executable, vmfb_process.Apart)
 
 
 def test_machine_code_that_crashes_ends_its_own_process_alone(run):
@@ -90,7 +90,7 @@ def test_damaged_machine_code_with_the_right_checksum_is_refused_or_runs_apart(f
     changed[field : field + 8] = struct.pack("<Q", (1 << 64) - 4096)
     data = repacked(foreign, code, bytes(changed))
     try:
-        assert isinstance(tn.load_vmfb(data)._executable, apart.Apart)
+        assert isinstance(tn.load_vmfb(data)._executable, vmfb_process.Apart)
     except tn.FormatError:
         return
 
@@ -111,7 +111,7 @@ def test_a_call_that_is_interrupted_ends_the_process(run, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(trial, "receive", interrupted)
+        patch.setattr(untrusted, "receive", interrupted)
         run(tn.ones(3))
     with pytest.raises(tn.EngineError, match="interrupted"):
         run(tn.ones(3))
@@ -130,8 +130,8 @@ def test_its_process_ends_with_the_module(run):
 
 
 ENDLESS = """
-from tenfold.exporting import apart
-with apart._ending_with_the_other():
+from tenfold.exporting import vmfb_process
+with vmfb_process._ending_with_the_other():
     print("computing", flush=True)
     while True:
         pass

@@ -106,6 +106,7 @@ def _total(x, dim):
     method=False,
     samples=lambda: _of_dtype(_along()),
     needs="grad_output like output",
+    out_names="grad_input",
 )
 def softmax_backward_data(gradient, result, dim, input_dtype):
     """y · (grad - sum(grad · y)) along a dimension."""

@@ -107,6 +107,7 @@ def _normalised(x, weight, bias, running_mean, running_var, training, eps):
     samples=_TRAINED_OR_NOT(),
     needs="statistics",
     torch_dialect="batch_norm_with_statistics",
+    out_names="out save_mean save_invstd",
 )
 def native_batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """The batch norm; and while training each channel's mean and 1 / √(variance + eps)."""
@@ -125,6 +126,7 @@ def native_batch_norm(x, weight, bias, running_mean, running_var, training, mome
     differentiable=(True, False, False),
     samples=lambda: _batches("absent", True, 0.1, 1e-5),
     needs="no_statistics",
+    out_names="out save_mean save_invstd",
 )
 def _native_batch_norm_legit_no_stats(x, weight, bias, training, momentum, eps):
     """`native_batch_norm` by the statistics of the batch, with none that run: only while training."""

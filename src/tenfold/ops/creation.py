@@ -142,7 +142,7 @@ def scalar_tensor(s, dtype):
     return _filled((), s, dtype or dtypes.get_default_dtype())
 
 
-@op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
+@op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", linear=True)
 def clone(x):
     """self, copied."""
     return x

@@ -194,7 +194,7 @@ def _huber(x, target, reduction, delta):
 @op(
     "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> "
     "Tensor",
-    function=False, method=False, promote=common, samples=gradients_of(0.5),
+    function=False, method=False, promote=common, samples=gradients_of(0.5), out_names="grad_input",
 )  # fmt: skip
 @widened
 def huber_loss_backward(gradient, x, target, reduction, delta):

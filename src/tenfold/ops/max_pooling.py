@@ -188,6 +188,7 @@ def _declare(dims):
         module=None if dims == 1 else "nn",
         samples=lambda: _samples(dims),
         torch_dialect=f"in_a_batch(max_pool{dims}d_with_indices, {batched})",
+        out_names="out indices",
     )
     def max_pool_with_indices(x, kernel, stride, padding, dilation, ceil_mode):
         """The largest element of each window, and its place in the flattened image."""
@@ -306,6 +307,7 @@ def _declare_adaptive(dims):
         samples=lambda: _adaptive_samples(dims),
         autocast="cpu: float32" if dims == 3 else "",
         torch_dialect=f"adaptive_largest(adaptive_max_pool{dims}d, self, output_size)",
+        out_names="out indices",
     )
     def adaptive_max_pool(x, output_size):
         """The largest element of each of as many windows as are asked for, and its place."""

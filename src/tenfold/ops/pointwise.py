@@ -355,7 +355,13 @@ def reciprocal(x):
     return flat.div(1, x)
 
 
-@op("neg(Tensor self) -> Tensor", "negative(Tensor self) -> Tensor", inplace=True, forms="function_ foreach")
+@op(
+    "neg(Tensor self) -> Tensor",
+    "negative(Tensor self) -> Tensor",
+    inplace=True,
+    forms="function_ foreach",
+    linear=True,
+)
 def neg(x):
     """-self; bools have none"""
     _numeric("negation", x.dtype)

@@ -32,6 +32,7 @@ def as_it_is(place, *arguments):
     strides=unchanged,
     write=written_back,
     meaning="self itself, through which no gradient flows",
+    linear=True,
 )
 @op("lift_fresh(Tensor(a) self) -> Tensor(a)", function=False, method=False, steps=as_it_is)
 @op(
@@ -39,6 +40,7 @@ def as_it_is(place, *arguments):
     "resolve_neg(Tensor(a) self) -> Tensor(a)",
     steps=as_it_is,
     meaning="self itself: conjugates and signs are computed at once",
+    linear=True,
     torch_dialect="own name",
 )
 @op(
@@ -63,7 +65,7 @@ def alias(x):
     return x
 
 
-@op("positive(Tensor(a) self) -> Tensor(a)", steps=as_it_is)
+@op("positive(Tensor(a) self) -> Tensor(a)", steps=as_it_is, linear=True)
 def positive(x):
     """x itself."""
     if x.dtype.kind == "bool":
@@ -138,7 +140,7 @@ def as_part(which):
     return steps
 
 
-@op("real(Tensor(a) self) -> Tensor(a)", method=False, strides=part_strides(0), steps=as_part(0))
+@op("real(Tensor(a) self) -> Tensor(a)", method=False, strides=part_strides(0), steps=as_part(0), linear=True)
 def real(x):
     """The real part of self, as a view; real tensors stay as they are."""
     return flat.real(x) if x.dtype.is_complex else x
@@ -169,6 +171,7 @@ def _conj(x):
     "conj(Tensor(a) self) -> Tensor(a)",
     strides=unchanged,
     steps=lambda place: (("_conj",),) if place.base.dtype.is_complex else (),
+    linear=True,
 )
 def conj(x):
     """The complex conjugate; real tensors stay as they are. A write through it conjugates back."""

@@ -103,6 +103,7 @@ def prod(x, dtype):
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     samples=lambda: [*identity_samples(), S(T(2, 3), None, dtype=dtypes.float64)],
     grad_fn="MeanBackward1",
+    out_overload="out",
 )
 def mean_dims(x, dims, keepdim, dtype):
     """The mean over dimensions of elements that are floating point or complex; NaN of none."""
@@ -242,14 +243,14 @@ def min(x):
     return _extreme_of_all(x, "min")
 
 
-@op("max.other(Tensor self, Tensor other) -> Tensor", promote=common)
+@op("max.other(Tensor self, Tensor other) -> Tensor", promote=common, out_overload="out")
 def max_other(x, y):
     """The larger of each pair of elements."""
     real("max", x)
     return flat.maximum(x, y)
 
 
-@op("min.other(Tensor self, Tensor other) -> Tensor", promote=common)
+@op("min.other(Tensor self, Tensor other) -> Tensor", promote=common, out_overload="out")
 def min_other(x, y):
     """The smaller of each pair of elements."""
     real("min", x)
@@ -387,6 +388,7 @@ def any_dims(x, dims, keepdim):
 
 @op(
     "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+    out_overload="out",
     samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0)],
 )
 def any_dim(x, dim, keepdim):
@@ -408,6 +410,7 @@ def all_dims(x, dims, keepdim):
 
 @op(
     "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+    out_overload="out",
     samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0)],
 )
 def all_dim(x, dim, keepdim):

@@ -64,7 +64,7 @@ def arange_start(start, end, dtype):
     samples=lambda: [
         S(1, 9, 3), S(5, 0, -2), S(0, 1, 0.1), S(0.5, 3.7, 1.5, dtype=dtypes.int64),
         S(0, 3, 1.5, dtype=dtypes.int32),
-    ], needs="counted; out: counted_into", late=written)  # fmt: skip
+    ], needs="counted; out: counted_into", late=written, out_overload="start_out")  # fmt: skip
 def arange_step(start, end, step, dtype):
     """start, start + step, start + 2 · step, … up to, and without, end."""
     numbers = (start, end, step)
@@ -103,6 +103,7 @@ def range_(start, end, dtype):
     f"range.step(Scalar start, Scalar end, Scalar step=1, {MADE}) -> Tensor",
     samples=lambda: [S(1, 4, 1.5), S(5, 1, -2), S(1, 9, 2)],
     needs="whole_step; out: whole_step_into",
+    out_overload="out",
     late=written,
 )
 def range_step(start, end, step, dtype):

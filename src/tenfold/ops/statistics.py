@@ -115,6 +115,7 @@ def var_correction(x, dims, correction, keepdim):
 
 @op(
     "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+    out_overload="out",
     samples=unbiased_dims_samples,
     casts_out=True,
 )
@@ -142,6 +143,7 @@ def std_correction(x, dims, correction, keepdim):
 
 @op(
     "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+    out_overload="out",
     samples=unbiased_dims_samples,
     casts_out=True,
 )

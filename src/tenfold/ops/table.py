@@ -128,7 +128,12 @@ class Facts:
     # op that may be told a dtype computes in that of `out=`, if this is not False.
     casts_out: bool | None = None
     fills_out: bool = False  # an `out=` of as many elements keeps its shape
+    # ATen's overload with `out=`, where its name does not follow from the row's, and what the schema calls
+    # the tensors that are written, where not `out` or as the results.
+    out_overload: str = ""
+    out_names: str = ""
     uniform: bool = False  # all elements of a result are equal: it may be written into an expanded tensor
+    linear: bool = False  # of each element, f(a + b) = f(a) + f(b): sparse tensors may hold one in parts
 
     # Gradients: `False` where they stop, or a tuple that says so of each result.
     differentiable: bool | tuple[bool, ...] = True

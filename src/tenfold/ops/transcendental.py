@@ -398,7 +398,7 @@ def angle(x):
     return flat.where(flat.isnan(x), x * 0, flat.where(x < 0, flat.full_like(x, math.pi), 0))
 
 
-@op("conj_physical(Tensor self) -> Tensor", inplace=True, forms="function_")
+@op("conj_physical(Tensor self) -> Tensor", inplace=True, forms="function_", linear=True)
 @op("_conj_physical(Tensor self) -> Tensor")
 def conj_physical(x):
     """The complex conjugate, in memory of its own"""

@@ -8,6 +8,9 @@ for the prelude alone. The tensor operators `tensor-NAME` and `tensor-NAME!` are
 
 from __future__ import annotations
 
+import functools
+import re
+from pathlib import Path
 from typing import NamedTuple
 
 from tenfold.ops import TABLE
@@ -326,11 +329,6 @@ PRIMITIVES: dict[str, Primitive] = {
     for found in (_parse(line, family) for line in text.strip().replace("\n    ", " ").splitlines())
 }
 
-# Rows whose random numbers the prelude draws instead, so that both ways to run give the same ones.
-DRAWN_BY_PRELUDE = (
-    "rand", "randn", "rand_like", "randn_like", "randint", "randperm", "normal", "bernoulli", "dropout",
-)  # fmt: skip
-
 
 def row_of(name: str) -> tuple[list[Row], bool] | None:
     """The rows of the operator that `tensor-NAME` means, and whether it is in place (`tensor-NAME!`)."""
@@ -338,13 +336,17 @@ def row_of(name: str) -> tuple[list[Row], bool] | None:
         return None
     inplace = name.endswith("!")
     rows = TABLE.get(aten_name(name))
-    if (
-        rows is None
-        or (aten_name(name) in DRAWN_BY_PRELUDE)
-        or (inplace and not any(row.inplace for row in rows))
-    ):
+    drawn = name.removesuffix("!") in defined_by_prelude()
+    if rows is None or drawn or (inplace and not any(row.inplace for row in rows)):
         return None
     return rows, inplace
+
+
+@functools.cache
+def defined_by_prelude() -> frozenset[str]:
+    """Operators that the prelude defines instead: so both ways to run draw the same numbers."""
+    text = Path(__file__).with_name("prelude.purple").read_text(encoding="utf-8")
+    return frozenset(re.findall(r"^\(define \((tensor-[^ )]+)", text, re.MULTILINE))
 
 
 def aten_name(name: str) -> str:

@@ -15,15 +15,15 @@ from tenfold.base.errors import (
     ShapeError,
     UnsupportedError,
 )
+from tenfold.ops.table import TABLE
 from tenfold.sparse import indices as places
 from tenfold.sparse.table import rule
 from tenfold.sparse.tensors import CompressedTensor, CooTensor, SparseTensor, compress, coo
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.dispatch import aten
 
-# Linear functions of elements, for which an element may be stored in several parts. Other functions that are
-# 0 at 0 are found by `pointwise.py`.
-LINEAR = ("neg", "negative", "positive", "clone", "detach", "conj", "conj_physical", "real", "resolve_conj")
+# Linear functions of elements. Other functions that are 0 at 0 are found by `pointwise.py`.
+LINEAR = [name for name, rows in TABLE.items() if any(row.linear for row in rows)]
 METHODS = "to float double half bfloat16 int long short char byte cfloat cdouble cpu cuda type_as"
 
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tenfold.tensor.questions import Described
+
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 # What a function does to sparse tensors, by its name; it is called with the function's own arguments.
 RULES: dict[str, Callable[..., Any]] = {}
 # Rules that take compressed tensors as they are. The others get them as coordinates.
 BY_VALUES: set[str] = set()
-# What every tensor answers from its shape, dtype and device.
-DESCRIBED = frozenset(
-    [
-        "device", "dim", "dtype", "element_size", "get_device", "is_complex", "is_conj", "is_cpu", "is_cuda",
-        "is_floating_point", "is_meta", "is_neg", "is_same_size", "is_signed", "itemsize", "__len__",
-        "nbytes", "ndim", "ndimension", "nelement", "numel", "shape", "size", "output_nr", "_version",
-    ]
-)  # fmt: skip
+# What every tensor answers from its shape, dtype and device, and not from where its elements lie.
+_PLACED = {"layout", "stride", "storage_offset", "is_contiguous"}
+DESCRIBED = frozenset(vars(Described)) - _PLACED | {"__len__", "is_same_size", "output_nr", "_version"}
 
 
 def rule(*names: str, by_values: bool = False) -> Callable[[Rule], Rule]:

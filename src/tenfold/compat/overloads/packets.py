@@ -10,7 +10,7 @@ from tenfold.base.dtypes import BY_NAME
 from tenfold.base.errors import ArgumentError, TenfoldError, UnknownName, did_you_mean
 from tenfold.base.layouts import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from tenfold.base.source import capture
-from tenfold.compat.overloads.schemas import OUT_OF, out_text, written_text
+from tenfold.compat.overloads.schemas import out_text, written_text
 from tenfold.mlir.torch_types import SCALAR_TYPES
 from tenfold.ops.plain import PLAIN, PlainRow
 from tenfold.ops.schema import Schema, parse
@@ -59,14 +59,12 @@ class Packet:
         name: str,
         overloads: dict[str, Overload],
         call: Callable[..., Any],
-        tensors: Sequence[str] = (),
+        rows: Sequence[Row] = (),
     ):
         self.__name__ = self.__qualname__ = name
         self._namespace = namespace
         self._overloads = overloads
-        self._tensors = {
-            tensor: overloads[tensor] for tensor in tensors
-        }  # those that could write to an `out`
+        self._rows = {row.overload: row for row in rows}  # those that could write to an `out`
         self._call = call
 
     def overloads(self) -> list[str]:
@@ -93,10 +91,9 @@ class Packet:
     def _out(self, overload: str) -> Overload | None:
         """`add.out`: the overload of that name less `out`, or whichever fits, with its `out=` given."""
         stem = overload.removesuffix("out").removesuffix("_")
-        like = self._tensors.get(stem)
-        if not self._tensors or (like is None and overload != "out"):
+        if not self._rows or (stem not in self._rows and overload != "out"):
             return None
-        call = like if like is not None and overload != "out" else self._call
+        call = self._call if overload == "out" else self._overloads[stem]
 
         def write(*args: Any, **kwargs: Any) -> Any:
             if kwargs.get("out") is None:
@@ -105,9 +102,11 @@ class Packet:
                 )
             return call(*args, **kwargs)
 
-        names = (OUT_OF.get(f"{self.__name__}.{overload}", stem), "Tensor", *self._tensors)
-        text = next(self._tensors[name]._text for name in names if name in self._tensors)
-        return Overload(self._namespace, self.__name__, overload, write, out_text(text, overload))
+        rows = list(self._rows.values())
+        stated = [row for row in rows if row.out_overload == overload]
+        usual = [self._rows[name] for name in (stem, "Tensor") if name in self._rows]
+        text = out_text([*stated, *usual, *rows][0], overload)
+        return Overload(self._namespace, self.__name__, overload, write, text)
 
     def __dir__(self) -> list[str]:
         return self.overloads()
@@ -144,8 +143,7 @@ class Namespace:
         if rows or plain:
             overloads = {row.overload: self._overload(row) for row in rows}
             overloads |= {row.overload: self._plain_overload(row) for row in plain}
-            tensors = [row.overload for row in rows]
-            return Packet(self._name, name, overloads, _chosen(name, rows, plain), tensors)
+            return Packet(self._name, name, overloads, _chosen(name, rows, plain), rows)
         base = name.removesuffix("_")
         written = self._table.get(base, [])
         if name.endswith("_") and (_writes(written)):

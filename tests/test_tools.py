@@ -37,7 +37,7 @@ def test_what_changed_is_examined_by_its_mirror_and_tests_by_themselves():
 def test_modules_at_the_top_are_examined_by_their_tests_or_those_that_name_them():
     assert affected([SOURCES / "linalg.py"]) == ["tests/test_linalg.py"]
     assert "tests/exporting/test_script.py" in affected([SOURCES / "jit.py"])
-    assert "tests/runtime/test_open_sizes.py" in affected([SOURCES / "compiler.py"])
+    assert "tests/runtime/test_sizes.py" in affected([SOURCES / "compiler.py"])
     assert affected([SOURCES / "hub.py"]) == ["tests/test_import.py"]
     tests = [Path(each) for module in SOURCES.glob("*.py") for each in affected([module])]
     assert all((ROOT / each).is_file() for each in tests)

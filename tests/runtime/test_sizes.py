@@ -87,7 +87,7 @@ def test_what_cannot_be_open_is_said_once_with_the_line_and_compiled_for_its_siz
             det(tn.eye(size))
     (warning,) = said
     assert "custom_call has no form for open sizes" in str(warning.message)
-    assert "test_open_sizes.py" in str(warning.message)
+    assert "test_sizes.py" in str(warning.message)
     assert "sizes stay closed because" in det.guards()
 
 

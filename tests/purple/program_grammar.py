@@ -116,6 +116,8 @@ COMMON = (
     "(let ((?t (make-hash-table))) (hash-table-set! ?t {some} {wanted}) (hash-table-ref ?t {some} {wanted}))",
     "(apply (lambda (?x ?y) {wanted ?x:some ?y:other}) (list {some} {other}))",
     "(either {wanted} {wanted})",
+    "(let ((?f (car (list {function} car)))) (try (begin (?f {int} :nope {some}) {wanted})"
+    " (lambda (e) {wanted})))",
     "((car (list (lambda (?x) {wanted ?x:some}))) {some})",
     "(fold (lambda (?a ?x) {wanted ?a:wanted ?x:int}) {wanted} {list})",
     "(begin (unless {bool} (raise {symbol})) {wanted})",

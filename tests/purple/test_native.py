@@ -12,7 +12,7 @@ from tenfold.purple.build import build_program
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.errors import PurpleError, report
 from tenfold.purple.interpret import Session, expand_program
-from tests.purple.compiled import FILE, build, compiled, interpreted, run
+from tests.purple.compiled import CHECKED, FILE, build, compiled, interpreted, run
 
 PROGRAMS = {
     "what is compared with itself": """
@@ -216,6 +216,19 @@ def test_a_long_list_is_freed_without_recursion(tmp_path):
       (define (build n xs) (if (= n 0) xs (build (- n 1) (cons n xs))))
       (print (length (build 3000000 nil)))"""
     assert compiled(text, tmp_path, "-O1") == "3000000\n"
+
+
+def test_a_call_that_is_refused_leaves_its_keywords_alone(tmp_path):
+    text = """
+      (define (f a :scale 2 :name "x" . rest) (list a scale name rest))
+      (define (plain a) a)
+      (define callees (list f plain car "no procedure" (lambda (a :scale) a)))
+      (define (tried g) (try (g (list 1) :nope (list 2)) error-message))
+      (define (tail g) (g (list 1) :nope (list 2)))
+      (dotimes (i 4)
+        (print (map tried callees) (map (lambda (g) (try (tail g) error-message)) callees))
+        (print ':nope ':scale))"""
+    assert compiled(text, tmp_path, *CHECKED) == interpreted(text)
 
 
 def test_an_uncaught_error_shows_its_place_the_line_and_the_calls(tmp_path):

@@ -199,7 +199,7 @@ class Emission:
             lines.append(f"    if (!result) pu_refused({c_string(name)}, arguments, count, keywords);")
         if gives_back(name):
             lines.append("    if (result) pu_dup(result);")
-        lines += ["    pu_drop_all(arguments, count + 2 * keywords);", "    return result;", "}"]
+        lines += ["    pu_drop_given(arguments, count, keywords);", "    return result;", "}"]
         lines.append(
             f"static const PuFunction function_{ident} = {{{c_string(name)}, code_{ident}, {minimum}, "
             f"{'true' if rest else 'false'}, 0, NULL, 0, {{NULL, 0, 0, 0}}, {signature}}};"

@@ -12,11 +12,16 @@ void pu_dup_all(const Value *values, int64_t count) {
     for (int64_t i = 0; i < count; i++) pu_dup(values[i]);
 }
 
+void pu_drop_given(Value *arguments, int count, int keywords) {
+    pu_drop_all(arguments, count);
+    for (int i = 0; i < keywords; i++) pu_drop(arguments[count + 2 * i + 1]);
+}
+
 static Value not_a_procedure(Value function, Value *arguments, int count, int keywords) {
     PuBuffer text = {0};
     pu_put_brief(&text, function);
     pu_put_text(&text, " is not a procedure");
-    pu_drop_all(arguments, count + 2 * keywords);
+    pu_drop_given(arguments, count, keywords);
     return pu_fail_text("type", &text);
 }
 
@@ -27,7 +32,7 @@ Value pu_call(Value function, Value *arguments, int count, int keywords) {
     }
     if (pu_is(function, PU_MODULE)) {
         Value result = pu_tensor_hooks->call(function, arguments, count);
-        pu_drop_all(arguments, count + 2 * keywords);
+        pu_drop_given(arguments, count, keywords);
         return result;
     }
     return not_a_procedure(function, arguments, count, keywords);
@@ -109,7 +114,7 @@ Value pu_wrong_count(const PuFunction *function, Value *arguments, int count, in
         wrong_count(function->name, function->required, function->rest ? -1 : function->required, count);
     }
     note(function);
-    pu_drop_all(arguments, count + 2 * keywords);
+    pu_drop_given(arguments, count, keywords);
     return PU_FAILURE;
 }
 
@@ -146,7 +151,7 @@ bool pu_bind(const PuFunction *function, Value *arguments, int count, int keywor
     return true;
 failed:
     note(function);
-    pu_drop_all(arguments, count + 2 * keywords);
+    pu_drop_given(arguments, count, keywords);
     return false;
 }
 
@@ -166,7 +171,7 @@ bool pu_primitive_fits(const PuFunction *function, int most, Value *arguments, i
     if (count >= function->required && (most < 0 || count <= most) && !keywords) return true;
     if (keywords) pu_unknown_keyword(function->name, function->signature, PU_AS(PuSymbol, arguments[count])->text);
     else pu_primitive_arity(function->name, function->signature, function->required, most, count);
-    pu_drop_all(arguments, count + 2 * keywords);
+    pu_drop_given(arguments, count, keywords);
     return false;
 }
 

@@ -65,7 +65,7 @@ typedef struct { const char *name, *unique; int count; const PuField *fields; Pu
 typedef struct { uint64_t head; const PuType *type; Value fields[]; } PuRecord;
 
 struct PuClosure;
-/* A closure's code owns its arguments: `count` of them, then `keywords` pairs of keyword and value. */
+/* A closure's code owns its arguments: `count` of them, then `keywords` pairs of a keyword, which is lent, and a value. */
 typedef Value (*PuCode)(struct PuClosure *self, Value *arguments, int count, int keywords);
 typedef struct { const char *name; bool required; } PuKeywordParameter;
 typedef struct {

@@ -29,6 +29,7 @@ Value pu_primitive_arity(const char *name, const char *signature, int minimum, i
 Value pu_unknown_keyword(const char *name, const char *signature, const char *keyword);
 bool pu_primitive_fits(const PuFunction *function, int most, Value *arguments, int count, int keywords);
 void pu_drop_all(Value *values, int64_t count);
+void pu_drop_given(Value *arguments, int count, int keywords); /* what a call gives: all but its keywords, constants */
 void pu_dup_all(const Value *values, int64_t count);
 Value pu_apply(const Value *arguments, int count);
 Value pu_apply_tail(const Value *arguments, int count);

@@ -218,6 +218,30 @@ def test_a_long_list_is_freed_without_recursion(tmp_path):
     assert compiled(text, tmp_path, "-O1") == "3000000\n"
 
 
+DYING = """
+(deftype Node value next)
+(define shared (list 1 2 3))
+(define (tree n)
+  (if (= n 0)
+      (list shared (vector shared 1.5 (list 2.5)) (box (list 1)))
+      (cons (tree (- n 1)) (tree (- n 1)))))
+(define (chain n end)
+  (let loop ((i 0) (rest end))
+    (if (= i n) rest (loop (+ i 1) (cons (if (odd? i) 1.5 (mk-Node i rest)) rest)))))
+(define v (make-vector 3 (list 9)))
+(define (put! i x) (try (begin (vector-set! v i x) (write->string v)) error-message))
+(dotimes (i 3) (tree 4) (chain 300 shared) (chain 10 (cons (tree 2) (vector 2 (list 3)))))
+(print (put! 0 (list 1 2)) (put! 1 2.5) (put! 2 'x) (put! 3 (list 1)) (put! -1 1) (put! 0 nil))
+(print (put! 1.5 (list 2)) (put! (expt 2 70) (list 2)) (try (vector-set! (list 1) 0 (list 2)) error-message))
+(print (length (tree 5)) (length (chain 5000 shared)) (car (chain 10 (cons 1 (vector 2 3)))) shared)
+"""
+
+
+@pytest.mark.parametrize("options", [(), CHECKED, ("-O2",)])
+def test_what_dies_takes_along_what_it_alone_holds(options, tmp_path):
+    assert compiled(DYING, tmp_path, *options) == interpreted(DYING)
+
+
 def test_a_call_that_is_refused_leaves_its_keywords_alone(tmp_path):
     text = """
       (define (f a :scale 2 :name "x" . rest) (list a scale name rest))

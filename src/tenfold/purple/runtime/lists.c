@@ -22,8 +22,6 @@ Value pu_list_onto(Value *items, int64_t count, Value tail) {
     return tail;
 }
 Value pu_list(Value *items, int count) { return pu_list_onto(items, count, PU_NIL); }
-Value pu_list2(Value a, Value b) { return pu_cons(a, pu_cons(b, PU_NIL)); }
-Value pu_list3(Value a, Value b, Value c) { return pu_cons(a, pu_list2(b, c)); }
 
 /* `path` from the right: 'a' for car, 'd' for cdr. */
 static Value along(const char *name, const char *path, Value v) {
@@ -201,7 +199,7 @@ Value pu_vector_ref_refused(Value v, Value index) {
     return PU_AS(PuVector, v)->items[at];
 }
 Value pu_vector_ref(Value v, Value index) { return shared(pu_vector_ref_of(v, index)); }
-Value pu_vector_set(Value v, Value index, Value item) {
+Value pu_vector_set_refused(Value v, Value index, Value item) {
     int64_t at;
     if (!pu_is_vector(v)) return unstored(pu_wrong_type("vector-set!", "vector", v), item);
     if (!in_range("vector-set!", index, PU_AS(PuVector, v)->count, &at)) return unstored(PU_FAILURE, item);

@@ -37,6 +37,7 @@ void pu_refill(size_t class_) {
     blocks = block;
     char *start = (char *)block + 16;
     size_t count = (BLOCK - 16) / size;
+    pu.live_objects += (int64_t)count;
     for (size_t i = count; i-- > 0;) {
         PuObject *object = (PuObject *)(void *)(start + i * size);
         object->head = (uint64_t)(uintptr_t)pu_free_lists[class_];
@@ -51,8 +52,7 @@ void *pu_allocate_large(PuKind kind, size_t bytes) {
     return object;
 }
 
-static void give_back(void *object, size_t bytes) {
-    pu.live_objects--;
+static inline void give_back(void *object, size_t bytes) {
 #ifndef PU_CHECKED_MEMORY
     size_t class_ = (bytes + 7) / 8;
     if (class_ < 9) {
@@ -62,6 +62,7 @@ static void give_back(void *object, size_t bytes) {
     }
 #endif
     (void)bytes;
+    pu.live_objects--;
     free(object);
 }
 
@@ -189,6 +190,47 @@ static void lose_all(const Value *items, int64_t count) {
     for (int64_t i = 0; i < count; i++) lose(items[i]);
 }
 
+#define PLAIN_PAIR ((uint64_t)PU_PAIR << 56)
+#define LAST_PAIR (PLAIN_PAIR | 1) /* a pair that dies when it is let go */
+static inline bool is_plain_pair(const PuObject *object) { return (object->head & ~PU_COUNT) == PLAIN_PAIR; }
+static inline bool dies(Value v) { return (pu_object(v)->head & PU_COUNT) == 1; }
+
+/* Whether a part that a pair lets go is a pair that dies with it. What else dies waits in `dead`. */
+static inline bool goes_along(Value part) {
+    if (!pu_is_object(part)) return false;
+    if (pu_object(part)->head == LAST_PAIR) return true;
+    lose(part);
+    return false;
+}
+
+/* Lets go the parts of a pair that died, and of the pairs that die with it: along their rests, while elements that are
+   pairs wait, each with the next one in its head. The list of free pairs is kept apart meanwhile: it is what most of the
+   time goes to. */
+static void lose_parts(Value first, Value rest) {
+    PuObject **list = &pu_free_lists[sizeof(PuPair) / 8], *free_pairs = *list, *waiting = NULL;
+    for (;;) {
+        if (goes_along(first)) {
+            pu_object(first)->head = (uint64_t)(uintptr_t)waiting;
+            waiting = pu_object(first);
+        }
+        PuObject *pair = pu_object(rest);
+        if (!goes_along(rest)) {
+            pair = waiting;
+            if (!pair) break;
+            waiting = (PuObject *)(uintptr_t)pair->head;
+        }
+        first = ((PuPair *)pair)->car;
+        rest = ((PuPair *)pair)->cdr;
+#ifdef PU_CHECKED_MEMORY
+        give_back(pair, sizeof(PuPair));
+#else
+        pair->head = (uint64_t)(uintptr_t)free_pairs;
+        free_pairs = pair;
+#endif
+    }
+    *list = free_pairs;
+}
+
 static void finish(PuObject *object) {
     uint64_t head = object->head;
     if (PU_UNLIKELY(head & (PU_SUSPECT | PU_WATCHED))) {
@@ -201,10 +243,9 @@ static void finish(PuObject *object) {
     }
     switch ((PuKind)(head >> 56)) {
     case PU_PAIR: {
-        PuPair *pair = (PuPair *)object;
-        lose(pair->car);
-        lose(pair->cdr);
+        Value first = ((PuPair *)object)->car, rest = ((PuPair *)object)->cdr;
         give_back(object, sizeof(PuPair));
+        lose_parts(first, rest);
         return;
     }
     case PU_FLOAT: case PU_INT: case PU_WEAK: case PU_POINTER:
@@ -287,83 +328,61 @@ void pu_require_unique(const uint64_t *head) {
     }
 }
 
-#define PLAIN_PAIR ((uint64_t)PU_PAIR << 56)
-static inline bool is_plain_pair(const PuObject *object) { return object->head == PLAIN_PAIR; }
-
-/* Releases a list that died, and the pairs that die with it: along its rests, while elements wait. Gives what else is
-   to be finished first, or NULL. The list of free pairs is kept apart meanwhile: it is what most of the time goes to. */
-static PuObject *release_pairs(PuObject *object) {
-#ifndef PU_CHECKED_MEMORY
-    PuObject **list = &pu_free_lists[sizeof(PuPair) / 8], *free_pairs = *list;
-#endif
-    PuObject *waiting = dead;
-    int64_t count = 0;
-    for (;;) {
-        Value first = ((PuPair *)object)->car, rest = ((PuPair *)object)->cdr;
-#ifdef PU_CHECKED_MEMORY
-        free(object);
-#else
-        object->head = (uint64_t)(uintptr_t)free_pairs;
-        free_pairs = object;
-#endif
-        count++;
-        if (pu_is_object(first)) {
-            PuObject *element = pu_object(first);
-            uint64_t head = --element->head;
-            if (!(head & PU_COUNT)) {
-                if (is_plain_float(element)) {
-                    give_back(element, sizeof(PuFloat));
-                } else {
-                    element->head = head | (uint64_t)(uintptr_t)waiting;
-                    waiting = element;
-                }
-            }
-        }
-        if (pu_is_object(rest)) {
-            object = pu_object(rest);
-            uint64_t head = --object->head;
-            if (head == PLAIN_PAIR) continue;
-            if (!(head & PU_COUNT)) break;
-        }
-        object = waiting;
-        if (!object) break;
-        uint64_t head = object->head;
-        waiting = (PuObject *)(uintptr_t)(head & PU_COUNT);
-        head &= ~PU_COUNT;
-        object->head = head;
-        if (head != PLAIN_PAIR) break;
+static __attribute__((noinline)) void release_dead(void) {
+    while (dead) {
+        PuObject *object = dead;
+        dead = (PuObject *)(uintptr_t)(object->head & PU_COUNT);
+        object->head &= ~PU_COUNT;
+        finish(object);
     }
-#ifndef PU_CHECKED_MEMORY
-    *list = free_pairs;
-#endif
-    dead = waiting;
-    pu.live_objects -= count;
-    return object;
 }
 
-void pu_drop_after_failure(Value v) { pu_drop(v); }
+static __attribute__((noinline)) void release_tree(Value first, Value rest) {
+    lose_parts(first, rest);
+    release_dead();
+}
 
-void pu_release(PuObject *object) {
-#ifdef PURPLE_INJECT
-    pu_require_unique(&object->head);
-#endif
+static __attribute__((noinline)) void release_other(PuObject *object) {
     if (is_plain_float(object)) {
         give_back(object, sizeof(PuFloat));
         return;
     }
-    object->head &= ~PU_COUNT;
-    if (dead) { /* it waits for what is being released */
-        object->head |= (uint64_t)(uintptr_t)dead;
-        dead = object;
+    bool first = !dead; /* else it waits for what is being released */
+    object->head = (object->head & ~PU_COUNT) | (uint64_t)(uintptr_t)dead;
+    dead = object;
+    if (first) release_dead();
+}
+
+void pu_drop_after_failure(Value v) { pu_drop(v); }
+
+/* Most of what dies is a list that holds nothing which dies with it. */
+void pu_release(PuObject *object) {
+#ifdef PURPLE_INJECT
+    pu_require_unique(&object->head);
+#endif
+    if (PU_UNLIKELY(!is_plain_pair(object) || dead)) {
+        release_other(object);
         return;
     }
     for (;;) {
-        if (is_plain_pair(object)) object = release_pairs(object);
-        if (object) finish(object);
-        if (!dead) return;
-        object = dead;
-        dead = (PuObject *)(uintptr_t)(object->head & PU_COUNT);
-        object->head &= ~PU_COUNT;
+        Value first = ((PuPair *)object)->car, rest = ((PuPair *)object)->cdr;
+        give_back(object, sizeof(PuPair));
+        if (pu_is_object(first)) {
+            if (dies(first)) {
+                release_tree(first, rest);
+                return;
+            }
+            pu_object(first)->head--;
+        }
+        if (!pu_is_object(rest)) return;
+        object = pu_object(rest);
+        if (object->head == LAST_PAIR) continue;
+        if (dies(rest)) {
+            release_other(object);
+            return;
+        }
+        object->head--;
+        return;
     }
 }
 
@@ -413,10 +432,18 @@ static int64_t break_cycles(const char **first) {
     return found;
 }
 
+/* How many objects there are. Allocating small ones does not count them: those of the blocks less the free ones. */
+static int64_t live_objects(void) {
+    int64_t count = pu.live_objects;
+    for (size_t i = 0; i < sizeof pu_free_lists / sizeof *pu_free_lists; i++)
+        for (const PuObject *free_ = pu_free_lists[i]; free_; free_ = (const PuObject *)(uintptr_t)free_->head) count--;
+    return count;
+}
+
 int64_t pu_end_memory(void) {
     const char *first = NULL;
-    int64_t before = pu.live_objects, cycles = break_cycles(&first);
-    long long freed = (long long)(before - pu.live_objects);
+    int64_t before = suspects.used ? live_objects() : 0, cycles = break_cycles(&first), left = live_objects();
+    long long freed = (long long)(before - left);
     if (cycles)
         fprintf(stderr, "purple: %lld object%s kept alive by reference cycles, and freed only now, at exit: %s and what it holds%s\n"
                         "  help: `purple memory` shows where a cycle is closed; declare one field of it :weak\n",
@@ -429,5 +456,5 @@ int64_t pu_end_memory(void) {
         blocks = next;
     }
     memset(pu_free_lists, 0, sizeof pu_free_lists);
-    return pu.live_objects;
+    return left;
 }

@@ -101,7 +101,7 @@ typedef struct {
     struct { Value closure; int count, keywords; Value *arguments; int room; PuPlace place; } bounce;
     Value output; /* the port that output goes to, or 0 for the terminal */
     char *stack_limit;
-    int64_t live_objects;
+    int64_t live_objects; /* in memory of their own, and places for small ones */
     int64_t inject_at, injected;
     int argument_count;
     char **arguments;
@@ -151,7 +151,6 @@ static inline void *pu_allocate(PuKind kind, size_t bytes) {
         PuObject *object = pu_free_lists[class_];
         pu_free_lists[class_] = (PuObject *)(uintptr_t)object->head;
         object->head = ((uint64_t)kind << 56) | 1;
-        pu.live_objects++;
         return object;
     }
 #endif
@@ -185,7 +184,6 @@ static inline void pu_free_cell(Value cell, size_t bytes) {
     }
     pu_object(cell)->head = (uint64_t)(uintptr_t)pu_free_lists[class_];
     pu_free_lists[class_] = pu_object(cell);
-    pu.live_objects--;
 #endif
 }
 static inline void *pu_allocate_in(Value cell, PuKind kind, size_t bytes) {
@@ -346,6 +344,14 @@ static inline Value pu_record_cell(Value v, bool unique, const PuType *type) {
     return 0;
 }
 
+/* Where the stack ends now. Named as a register it takes no place on the stack, which an address of a variable does. */
+#if defined(__x86_64__) && defined(__GNUC__)
+register char *pu_stack_pointer __asm__("rsp");
+#define PU_STACK() pu_stack_pointer
+#else
+#define PU_STACK() ((char *)__builtin_frame_address(0))
+#endif
+
 /* Errors (errors.c): a primitive that fails leaves the error in `pu.pending` and gives 0. */
 Value pu_fail(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3))) PU_COLD;
 Value pu_fail_with(const char *kind, Value message, Value irritants, Value payload) PU_COLD; /* owns the values */
@@ -361,7 +367,7 @@ bool pu_too_deep(void) PU_COLD;
 #define PU_ENTRY_FAILS() (pu_is_injected() || pu_too_deep())
 #else
 #define PU_BAD(succeeded) PU_UNLIKELY(!(succeeded))
-#define PU_ENTRY_FAILS() ({ char here; PU_UNLIKELY(&here < pu.stack_limit && pu_too_deep()); })
+#define PU_ENTRY_FAILS() (PU_UNLIKELY(PU_STACK() < pu.stack_limit) && pu_too_deep())
 #endif
 
 /* Calls (calls.c) */

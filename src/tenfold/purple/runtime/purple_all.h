@@ -138,13 +138,13 @@ static inline Value pu_of_fixnums(Value a, Value b, int64_t result) {
 }
 static inline Value pu_add(Value a, Value b) {
     int64_t r;
-    if (PU_LIKELY((a & b & 1) && !__builtin_add_overflow((int64_t)a, (int64_t)(b - 1), &r)))
+    if (PU_LIKELY(pu_is_fixnum(a) && pu_is_fixnum(b) && !__builtin_add_overflow((int64_t)a, (int64_t)(b - 1), &r)))
         return pu_of_fixnums(a, b, r);
     return pu_add_slow(a, b);
 }
 static inline Value pu_subtract(Value a, Value b) {
     int64_t r;
-    if (PU_LIKELY((a & b & 1) && !__builtin_sub_overflow((int64_t)a, (int64_t)(b - 1), &r)))
+    if (PU_LIKELY(pu_is_fixnum(a) && pu_is_fixnum(b) && !__builtin_sub_overflow((int64_t)a, (int64_t)(b - 1), &r)))
         return pu_of_fixnums(a, b, r);
     return pu_subtract_slow(a, b);
 }
@@ -163,7 +163,7 @@ PU_COMPARE(pu_same_number, "=", ==)
 Value pu_multiply_slow(Value a, Value b);
 static inline Value pu_multiply(Value a, Value b) {
     int64_t r;
-    if (PU_LIKELY((a & b & 1) && !__builtin_mul_overflow((int64_t)(a - 1), pu_fixnum(b), &r)))
+    if (PU_LIKELY(pu_is_fixnum(a) && pu_is_fixnum(b) && !__builtin_mul_overflow((int64_t)(a - 1), pu_fixnum(b), &r)))
         return pu_of_fixnums(a, b, r + 1);
     return pu_multiply_slow(a, b);
 }
@@ -309,8 +309,8 @@ static inline Value pu_extend_in(Value cell, Value **hole, Value item) {
 static inline Value pu_extend(Value **hole, Value item) { return pu_extend_in(0, hole, item); }
 bool pu_is_list(Value v);
 Value pu_list(Value *items, int count);                                 /* owns them */
-Value pu_list2(Value a, Value b);                                       /* likewise */
-Value pu_list3(Value a, Value b, Value c);
+static inline Value pu_list2(Value a, Value b) { return pu_cons(a, pu_cons(b, PU_NIL)); } /* likewise */
+static inline Value pu_list3(Value a, Value b, Value c) { return pu_cons(a, pu_list2(b, c)); }
 Value pu_list_onto(Value *items, int64_t count, Value tail);            /* owns them */
 Value pu_caar(Value v);
 Value pu_cadr(Value v);
@@ -360,7 +360,17 @@ static inline Value pu_caddr_of(Value v) {
     Value last = pu_is(rest, PU_PAIR) ? PU_AS(PuPair, rest)->cdr : PU_NIL;
     return PU_LIKELY(pu_is(last, PU_PAIR)) ? PU_AS(PuPair, last)->car : pu_caddr_refused(v);
 }
-Value pu_vector_set(Value v, Value index, Value item);
+Value pu_vector_set_refused(Value v, Value index, Value item); /* or big integers as indices */
+static inline Value pu_vector_set(Value v, Value index, Value item) {   /* owns the item */
+    if (PU_UNLIKELY(!pu_is(v, PU_VECTOR) || !pu_is_fixnum(index) ||
+                    (uint64_t)pu_fixnum(index) >= (uint64_t)PU_AS(PuVector, v)->count))
+        return pu_vector_set_refused(v, index, item);
+    Value *slot = &PU_AS(PuVector, v)->items[pu_fixnum(index)], old = *slot;
+    *slot = item;
+    if (pu_is_object(item)) pu_mutated(v, item);
+    pu_drop(old);
+    return PU_UNSPECIFIED;
+}
 Value pu_vector_to_list(Value v, Value start, Value end);
 Value pu_list_to_vector(Value list);
 Value pu_new_box(Value content);                                        /* owns it */

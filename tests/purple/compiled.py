@@ -43,9 +43,9 @@ def run(
     )
 
 
-def compiled(text: str, folder: Path, *options: str) -> str:
+def compiled(text: str, folder: Path, *options: str, compiler: str | None = None) -> str:
     """What a program prints, compiled; it must end well, with nothing left over."""
-    done = run(build(text, folder, *options))
+    done = run(build(text, folder, *options, compiler=compiler))
     assert done.returncode == 0, done.stderr
     assert "released" not in done.stderr
     return done.stdout

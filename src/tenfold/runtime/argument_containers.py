@@ -1,7 +1,7 @@
 """The containers among the arguments of a compiled function.
 
-A recorded function is given copies of them. What it puts into one, or takes out, is among the results of its
-program, and is done to the caller's own container after each run.
+The recorded function is given copies of them. What it adds to a container, or removes from it, is a result of
+its program, and is applied to the caller's own container after each run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Path = tuple[Any, ...]  # keys, places and names, from the arguments inwards
 
 
 class Kept(NamedTuple):
-    """Stands among the new contents of a container for one that the caller has."""
+    """In the new contents of a container, stands for a container that the caller has."""
 
     path: Path
 
 
 class Changed(NamedTuple):
-    """A result, and the contents that containers are to have, each by its path."""
+    """A result of the function, and the new contents of the containers that it changed, each by its path."""
 
     result: Any
     changes: tuple[tuple[Path, Any], ...]

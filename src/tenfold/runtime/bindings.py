@@ -1,8 +1,8 @@
-"""Names that a recorded function binds to tensors: attributes of modules and of objects, the variables that
-its own code reads, and entries of the lists and dicts that are found there.
+"""Names that a recorded function binds to tensors: attributes of modules and of objects, variables that its
+own code reads, and entries of the lists and dicts found there.
 
-What it binds is a result of its program, bound at each call. What it found under such a name is looked up at
-each call, as if it were one more argument.
+What the function binds is a result of its program, and is bound at each call. What it found under such a name
+is looked up at each call, like one more argument.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FAR = 10_000  # containers that are watched, and entries of one
 
 
 class Change(NamedTuple):
-    """A name that is bound to other tensors than it was; of a list that grew, ALL that is in it."""
+    """A name that is bound to other tensors than before; for a list that grew, ALL of its entries."""
 
     container: Any
     name: Any
@@ -43,7 +43,8 @@ class Change(NamedTuple):
 
 
 class Place:
-    """Where a function finds tensors at each call: of the types that they had, with gradients or without."""
+    """Where a function finds tensors at each call, which must have the same types and the same need of
+    gradients."""
 
     def __init__(self, container: Any, name: Any, structure: Any, tensors: Sequence[Any], is_tensor: Any):
         self._is_tensor = is_tensor
@@ -242,7 +243,7 @@ def keys_of(names: Iterable[Change | Place]) -> set[tuple[int, Any]]:
 
 
 def _before(container: Any, names: Iterable[Any] | None) -> Any:
-    """What is in a container, or bound to names of it, as something that does not change with it."""
+    """The contents of a container, or what its names are bound to, as a copy that does not change with it."""
     if type(container) in (list, Queue):
         return container[ALL]
     if isinstance(container, tuple):
@@ -255,14 +256,14 @@ def _entries(container: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _is_watched_inside(bound: Any) -> bool:
-    """Whether what is in it is watched by names of its own, or compared as a whole."""
+    """Whether its contents are watched under names of their own, rather than compared as a whole."""
     kind = type(bound)  # of a proxy its own: what it stands for may be gone
     return issubclass(kind, (deque, set, frozenset)) or tree.is_object(bound)
 
 
 def _inside(bound: Any) -> Any:
-    """The list or dict that something is, or its attributes; None of what has nothing to be looked through:
-    what is large, and what is not of the user's own making."""
+    """The list or dict itself, or an object's attributes; None for what is too large to look through, or not
+    of the user's own making."""
     kind = type(bound)  # of a proxy its own: what it stands for may be gone
     if issubclass(kind, tuple):
         return bound if any(_inside(entry) is not None for entry in bound[:FAR]) else None

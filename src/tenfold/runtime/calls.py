@@ -40,9 +40,10 @@ def record_call(
     counts: Counts | None = None,
     numbers: Numbers | None = None,
 ) -> Call:
-    """Record a function on arguments like these, some of their tensors in other `shapes`, and what it asks of
-    sizes in `asked`; `counts` takes sizes that depend on data for numbers, and `numbers` keeps
-    those that come from tensors. `tensor` is the class of tensors, made from a Value."""
+    """Record a call of a function. `shapes` gives some of its tensors other shapes, by place; `asked`
+    collects what the function asks of sizes. `counts` turns sizes that depend on data into numbers, and
+    `numbers` keeps the numbers that come from tensors. `tensor` is the class of tensors, made from a
+    Value."""
     arguments: list[Any] = []
     structure = tree.flatten((args, kwargs), lambda leaf: isinstance(leaf, tensor), arguments)
     by_tensor: dict[int, Any] = {}  # one stand-in for a tensor that is given twice
@@ -77,7 +78,8 @@ def record_call(
 
 
 def _stand_in(argument: Any, tensor: Any, shape: tuple[int, ...] | None) -> Any:
-    """A tensor without data in the place of an argument; gradients collect in it if they would there."""
+    """A tensor without data that takes an argument's place. Gradients collect in it if they would in the
+    argument."""
     with outside():
         present = argument.current()
     type = present.type if shape is None else TensorType(present.type.dtype, shape)
@@ -91,7 +93,7 @@ def _stand_in(argument: Any, tensor: Any, shape: tuple[int, ...] | None) -> Any:
 
 
 def _require_apart(arguments: Sequence[Any], recording: Recording) -> None:
-    """Refuse writes that tensors other than the written argument would have to see."""
+    """Refuse writes to an argument that other tensors would have to see."""
     what = recording.recorder.policy.what
     changed = recording.argument_writes
     if changed and shares_memory(arguments):

@@ -44,8 +44,8 @@ def guarded(function: Function, donated: Donations, device: Device) -> tuple[Fun
 
 
 class Loaded:
-    """An executable and the run-time checks, whose verdict is its last result. It is `donated` memory, or
-    not."""
+    """An executable with its run-time checks, whose verdict is its last result. `donated`: it writes over its
+    inputs."""
 
     __slots__ = ("checks", "device", "donated", "executable")
 
@@ -110,7 +110,7 @@ def size_in_bytes(type: TensorType) -> int:
 
 
 def _costly(function: Function, checks: Sequence[Check], donated: Sequence[tuple[int, int]]) -> bool:
-    """Whether to read donated parameters once more costs more than to compute the checks by themselves."""
+    """Whether reading the donated parameters once more costs more than computing the checks separately."""
     if not checks:
         return False
     state = sum([size_in_bytes(function.params[place].type) for place, _ in donated])
@@ -139,7 +139,7 @@ def _without_checks(function: Function) -> Function:
 
 
 def _branching(function: Function, checks: Sequence[Check], donated: Donations) -> Function:
-    """The program that does nothing where a check fails: as its last result it gives the verdict."""
+    """The program that does nothing if a check fails. Its last result is the verdict."""
     (verdict,) = _without_checks(Function(function.params, [_verdict(checks)])).results
     donor_of = {result: place for place, result in donated}
     unchanged = [

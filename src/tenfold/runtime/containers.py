@@ -98,7 +98,7 @@ class Queue:
 
 
 class Has:
-    """A container by its names: whether something is bound to each. `guards.label` names them."""
+    """A container whose values say whether each name is bound. `guards.label` puts it in words."""
 
     def __init__(self, container: Any):
         self.names_of = container

@@ -26,7 +26,7 @@ _rounds = _Rounds()
 
 
 def is_due(node: Node) -> bool:
-    """Whether the chain of nodes that ends with this one is to be computed now."""
+    """Whether to compute the chain of nodes that ends with this one now."""
     depth = node.depth
     if depth <= SHORT:
         return False
@@ -42,8 +42,8 @@ def is_due(node: Node) -> bool:
 
 
 def _chain(node: Node) -> list[int]:
-    """What the last nodes of the longest chain call, from this one back: half of those that are waiting. What
-    comes before a loop is no part of it."""
+    """The callees of the longest chain's last nodes, from this one back: half of those that wait. What comes
+    before a loop is left out."""
     called = []
     for _ in range(SHORT // 2):
         called.append(node.callee.id)

@@ -49,7 +49,7 @@ class Dependencies:
         self._changes: list[Change] = []
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """The function, listened to. Beside its result it returns what it binds to names, and what it puts
+        """Call the function and listen. Besides its result, return what it binds to names and what it puts
         into containers among its arguments."""
         self._listen()
         passed = Passed((args, kwargs)) if self._keeps_changes else None
@@ -60,17 +60,17 @@ class Dependencies:
         return (result, [change.after for change in self._changes]) if self._changes else result
 
     def guard(self, container: Any, key: Any, contents: bool = False) -> None:
-        """Something else under this key needs another program; with `contents`, so does the same list or
-        dict with something else in it. Attributes are what `__dict__` contains."""
+        """Require another program if this key has another value; with `contents`, also if the same list or
+        dict has other contents. Attributes are what `__dict__` contains."""
         value = contents_of(container[key]) if contents else container[key]
         self._guards.setdefault((id(container), key), (container, key, value))
 
     def watch(self, container: Any, apart: Collection[Any] = (), of_object: bool = False) -> None:
-        """Names of this container, those `apart` excepted, may be bound to other tensors."""
+        """Expect the function to bind names of this container, except those `apart`, to other tensors."""
         self._bindings.watch(container, apart=apart, of_object=of_object)
 
     def put_back(self) -> None:
-        """Let all names be bound to what they were bound to before the function was recorded."""
+        """Bind all names to what they were bound to before the function was recorded."""
         self._bindings.put_back()
 
     def found(self, arguments: Sequence[Any], recording: Recording) -> Found:
@@ -125,7 +125,7 @@ class Dependencies:
 
 
 def _stays_itself(argument: Any) -> bool:
-    """Whether it is an object of the user's that stays the same while its attributes change."""
+    """Whether this is one of the user's objects, which stays the same object while its attributes change."""
     kind: Any = type(argument)
     known = isinstance(argument, (type, ModuleType)) or _guards_itself(argument)
     by_identity: Any = object.__hash__

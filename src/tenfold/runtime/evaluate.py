@@ -1,6 +1,6 @@
 """Evaluation of lazy values: find the program that computes them, run its executable, keep the results.
 
-Beside what was asked for, a program gives back what others still hold of it and what in-place ops have
+Besides the requested values, a program returns those that others still hold and those that in-place ops have
 written, so that nothing is computed twice.
 """
 
@@ -123,7 +123,7 @@ def _run_by_device(values: Sequence[Value], replaced: dict[Value, Value] | None 
 
 
 def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | None) -> None:
-    """Compute these values, and with them others that are held, unless (without `replaced`) they alone."""
+    """Compute these values, together with others that are held; without `replaced`, these values alone."""
     program, given = collect(targets, held if replaced is not None else None)
     donated = _donations(program, given, replaced or {})
     if device.mesh is not None and engine != "xla":
@@ -177,7 +177,7 @@ def _run(targets: list[Value], device: Device, replaced: dict[Value, Value] | No
 def _keep(
     program: Trace, given: Sequence[Value], results: list[Any], failure: Any, donated: Donations
 ) -> None:
-    """Give values their data; or, after a failure, leaves back what they were lent for."""
+    """Give values their data; after a failure, give the leaves back the memory that they lent."""
     if failure is not None:
         for place, result in donated:
             program.leaves[place].buffer = results[result]
@@ -187,7 +187,8 @@ def _keep(
 
 
 def _donations(program: Trace, given: list[Value], replaced: dict[Value, Value]) -> Donations:
-    """The leaves whose memory goes to a result: the old values of tensors that were written in place."""
+    """The leaves whose memory is donated to a result: the old values of tensors that were written in
+    place."""
     if not replaced:
         return ()
     results = {each: i for i, each in enumerate(given)}
@@ -211,8 +212,9 @@ def donatable(before: TensorType, after: TensorType) -> bool:
 
 
 def unshared(value: Value, buffer: Any, owners: int) -> bool:
-    """Whether a value has only the `owners` that the caller knows of, so that nobody can read its data again.
-    The buffer is owned by the value and by the list that it came from. Both are local names of the caller."""
+    """Whether a value has no owners but the `owners` that the caller knows of, so that nobody can read its
+    data again. Its buffer is owned by the value and by the list that it came from; both are local names of
+    the caller."""
     return count(value) <= PASSED + owners and count(buffer) <= PASSED + 2
 
 
@@ -237,8 +239,8 @@ def _lend(program: Trace, donated: Donations, buffers: list[Any]) -> None:
 
 
 def _hand_on(program: Trace, donated: Donations, arrays: list[np.ndarray], results: list[Any]) -> None:
-    """Move results to the memory of the leaves that are donated to them, where nobody else looks at it: what
-    is written in place stays where it is."""
+    """Copy results into the memory of the leaves that are donated to them, where nobody else reads it: a
+    tensor written in place keeps its memory."""
     known = _known_owners(program) if donated else {}
     for place, result in donated:
         leaf, array = program.leaves[place], arrays[place]
@@ -304,7 +306,7 @@ def _partitioned(
 
 
 def _apart(given: Sequence[Value], results: list[Any]) -> list[Any]:
-    """The results of a program over a mesh, those of plain tensors that took part in it on their own."""
+    """The results of a program over a mesh, for plain tensors that took part in it on their own."""
     fetched = {i for i, value in enumerate(given) if value.device.mesh is None}
     return [np.array(sharded.fetch(result)) if i in fetched else result for i, result in enumerate(results)]
 
@@ -329,7 +331,8 @@ def get_engine() -> str:
 
 
 def held(uses: dict[Value, int]) -> list[Value]:
-    """The values of a program that something outside of it refers to: else they would be computed again."""
+    """The values of a program that something outside of it refers to: without them they would be computed
+    again."""
     own = NAMED + 2  # the key of `uses` and the item
     return [value for value, uses_in in list(uses.items()) if count(value) > uses_in + own]
 
@@ -350,7 +353,8 @@ def written(holder: Holder, before: Value) -> None:
 
 
 def _take_written() -> list[tuple[weakref.ref[Holder], Value, Value]]:
-    """What tensors that were written in place held before, and hold now, which is to be computed."""
+    """For each tensor that was written in place: the value that it held before, and the one that it holds
+    now, which is yet to be computed."""
     taken = [(reference, before, reference()) for reference, before, _ in _written.tensors.values()]
     _written.tensors.clear()
     return [

@@ -1,6 +1,5 @@
-"""Programs for one number of elements each, where that number depends on data: for numbers that the open
-program does not serve. A run reports the number that it found; if that is another one, its results are
-discarded."""
+"""Programs for one exact number of elements each, where that number depends on data and the open program does
+not serve it. A run reports the number that it found; if that is another one, its results are discarded."""
 
 from __future__ import annotations
 
@@ -24,8 +23,8 @@ ATTEMPTS = 16  # a size may depend on what another one was taken for
 
 
 class Elsewhere(NamedTuple):
-    """What a run gives that had other numbers of elements than its program serves. The first `sure` ones of
-    them are right; those after may have been counted from what another number spoilt."""
+    """The result of a run that found other numbers of elements than its program serves. The first `sure`
+    numbers are right; later ones may have been counted from wrong data."""
 
     counts: tuple[int, ...]
     sure: int = 1
@@ -93,8 +92,8 @@ class Exact:
     def run(
         self, recorder: Recorder, elsewhere: Elsewhere, arguments: Sequence[Any], wrap: Wrap
     ) -> tuple[Any, Elsewhere]:
-        """What the function gives with so many elements, or as many as there are found to be, and how many
-        that was; OTHER if the function must be recorded anew."""
+        """Run the function for this many elements, or for as many as the runs turn out to find. Returns its
+        result with the numbers found; OTHER if the function must be recorded anew."""
         shapes = tuple([tuple(argument.shape) for argument in recorder.given])
         for _ in range(ATTEMPTS):
             make = functools.partial(_made, recorder, shapes, elsewhere)

@@ -60,9 +60,12 @@ _emitting = forkable(threading.RLock())  # MLIR's context is built on by one thr
 def found(
     program: Trace, device: Device, donated: Donations = ()
 ) -> tuple[Loaded, Sequence[int | float], tuple[int, ...] | None]:
-    """The executable of a program. The third program that differs from others in its numbers alone is
-    compiled for all numbers: then they come with it, and in which order it takes what it is given, the
-    leaves and then the numbers."""
+    """The executable of a program.
+
+    Programs that differ in their numbers alone share one from the third on: it takes the numbers as inputs.
+    Then the numbers are returned too, and the order of its inputs, which are the leaves followed by the
+    numbers.
+    """
     loaded = _recent(_executables, (device, program.key, donated))
     if loaded is not None:
         return loaded, (), None
@@ -110,8 +113,8 @@ def has_open(key: tuple[Any, ...], device: Device) -> bool:
 
 
 def build_in_background(program: Trace, device: Device, donated: Donations, open_numbers: bool) -> str:
-    """Compile a program in another thread, for the next time; with `open_numbers`, for all its numbers. Why
-    that failed, if it did before."""
+    """Compile a program in another thread for its next call; with `open_numbers`, for all its numbers.
+    Returns why that failed, if it failed before."""
     key: Any = (
         (device, late_numbers.loose_key(program)[0]) if open_numbers else (device, program.key, donated)
     )
@@ -135,7 +138,7 @@ def build_in_background(program: Trace, device: Device, donated: Donations, open
 
 
 def build_function(function: Function, device: Device, donated: Donations, packing: Packing | None) -> Loaded:
-    """The executable of a FlatIR function that no Trace stands for: whoever has it keeps it."""
+    """The executable of a FlatIR function that no Trace stands for. The caller keeps it."""
     return _loaded(function, device, donated, packing)
 
 
@@ -231,7 +234,7 @@ def _prepared(function: Function, device: Device) -> Function:
 
 
 def compile_apart(function: Function, device: Device) -> xla.Executable:
-    """What XLA makes of a function, which nothing remembers: its ops may have places of their own."""
+    """Compile a function without remembering it: its ops may have places of their own."""
     layout = device if isinstance(device, Partitioned) else None
     with _emitting, uncollected():
         function, _ = guarded(_prepared(function, device), (), device)
@@ -316,7 +319,7 @@ def _remember(programs: dict[Any, Any], key: Any, program: Any) -> None:
 
 
 def forget(platform: str) -> None:
-    """Let go of the executables for a platform: it is compiled for in another way from now on."""
+    """Drop the executables for a platform, because it is compiled for in another way from now on."""
     with lock:
         for programs in (_executables, _opened):
             for key in [key for key in programs if key[0].type == platform]:
@@ -347,8 +350,8 @@ def _mappings() -> int:
 
 @contextlib.contextmanager
 def observing(observe: Callable[[Trace, Device], None]) -> Iterator[None]:
-    """Be told of every program inside the block, once, before it is compiled or runs on tier 0. One that is
-    found compiled is not told of."""
+    """Call `observe` with every program inside the block, once, before it is compiled or runs on tier 0.
+    Programs that are already compiled are left out."""
     heard: set[Any] = set()
 
     def once(program: Trace, device: Device) -> None:
@@ -365,8 +368,8 @@ def observing(observe: Callable[[Trace, Device], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def counting_compiles() -> Iterator[CompileCount]:
-    """How many programs XLA compiles inside the block, those in the background included: whoever asks waits
-    for them. Those found on disk do not count."""
+    """Count the programs that XLA compiles inside the block. Reading the count waits for compiles in the
+    background. Programs found on disk do not count."""
     count = CompileCount()
     try:
         yield count

@@ -108,7 +108,7 @@ def contents_of(value: Any) -> Any:
 
 
 def is_setting(value: Any) -> bool:
-    """Whether it is compared by value: a plain value, or a container that is not large."""
+    """Whether it is compared by value: it is a plain value, or a container that is not large."""
     base = _base_of(value)
     if base is None or base in (tuple, np.ndarray):
         return type(value) in SCALARS or base is not None
@@ -116,7 +116,7 @@ def is_setting(value: Any) -> bool:
 
 
 def _changes_inside(value: Any) -> bool:
-    """Whether what is in it may become something else, while it stays the same object."""
+    """Whether its contents may change while it stays the same object."""
     base = _base_of(value)
     if base is tuple:
         return any(map(_changes_inside, tuple.__iter__(value)))
@@ -136,7 +136,7 @@ def hold(guards: Sequence[Guard]) -> bool:
 
 
 def _is_as_it_was(current: Any, value: Any) -> bool:
-    """Whether another object is no other value: 2.0 is another than 2, and -0.0 than 0.0."""
+    """Whether two objects are the same value: 2.0 differs from 2, and -0.0 from 0.0."""
     if type(value) is Contents:
         return Contents(current) == value
     return type(value) in PLAIN and type(current) is type(value) and Contents(current) == Contents(value)

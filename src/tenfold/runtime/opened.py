@@ -69,7 +69,7 @@ def specialized(recorder: Recorder, plan: Plan) -> Specialization:
 
 
 def _require_apart(recorder: Recorder, plan: Plan, shapes: Sequence[Sequence[int]]) -> None:
-    """Refuse a function that cannot even be compiled apart for each number of elements."""
+    """Refuse a function that cannot even be compiled for each number of elements separately."""
     require_plain(plan, steady=False)
     if max([count.bound for count in plan.counts]) >= LIMIT:
         raise UnsupportedError("there would have to be room for too many elements")
@@ -173,7 +173,7 @@ class OpenProgram:
 
 
 def _require_closed_state(plan: Plan, program: Opened) -> None:
-    """Refuse results of open size that replace what stays as it is: state, and gradients."""
+    """Refuse results of open size that replace state or gradients, whose sizes are closed."""
     for i, (kind, _) in enumerate(plan.targets):
         if kind in ("written", "gradient") and any(isinstance(extent, Open) for extent in program.shapes[i]):
             raise _state_of_open_size()

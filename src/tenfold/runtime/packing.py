@@ -31,7 +31,7 @@ Layout = list[tuple[int, TensorType]]
 
 
 def is_in_front(tensor: Any, memory: Any) -> bool:
-    """Whether a tensor still looks at this memory: it may have been given other."""
+    """Whether a tensor still refers to this memory: it may have been given other memory."""
     return tensor._alias is not None and tensor._alias.storage is memory
 
 

@@ -28,15 +28,15 @@ NOT_MEMORY = object()
 
 
 class Again(NamedTuple):
-    """A tensor that a function returns once more: which of its results that is."""
+    """A tensor that a function returns a second time, by its place among the results."""
 
     place: int
 
 
 class Cleared:
-    """A gradient that a function throws away, which lends its memory to the one made in its place. One that
-    somebody else may still look at does not; then, as where there is none, there is other memory. On a mesh
-    it has a sharding: that of its leaf."""
+    """A gradient that a function discards and makes anew: its memory is donated to the new one. If somebody
+    may still read it, or if there is none, other memory takes its place. On a mesh it has the sharding of its
+    leaf."""
 
     __slots__ = ("_device", "_sharding", "_type", "origin")
 

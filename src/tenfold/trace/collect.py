@@ -32,7 +32,7 @@ class Trace:
         self.loose: tuple[tuple[Any, ...], list[int | float]] | None = None  # memo of late_numbers.py
 
     def release(self, places: Iterable[int]) -> None:
-        """Put values without data in place of these leaves: whoever runs the program has the data."""
+        """Replace these leaves by values without data. The caller that runs the program holds the data."""
         others = {self.leaves[i]: Value(self.leaves[i].type, self.leaves[i].device) for i in places}
         self.leaves = [others.get(leaf, leaf) for leaf in self.leaves]
         for node in self.nodes:
@@ -51,9 +51,9 @@ def collect(
 ) -> tuple[Trace, list[Value]]:
     """The piece that computes `targets`, and the values of its outputs, in order.
 
-    `also` is given every value that the piece computes for its own use, with the number of uses, and names
-    those that become outputs as well; so do other results of its nodes that somebody holds. With `inside` the
-    piece consists of these nodes alone, and what others computed is a leaf.
+    `also` receives every value that the piece both computes and uses, with its number of uses, and returns
+    those that become outputs too. Further results of its nodes that somebody still holds become outputs as
+    well. With `inside`, the piece consists of these nodes alone; what other nodes computed is a leaf.
     """
     places, leaves, uses, key = _walk(targets, inside)
     outputs_of = list(targets)
@@ -75,7 +75,8 @@ def collect(
 
 
 def _siblings(nodes: Iterable[Node], known: Sequence[Value], uses: dict[Value, int]) -> list[Value]:
-    """Results of the nodes that are neither used nor known, and yet alive: so somebody holds them."""
+    """Results of these nodes that nothing in the piece uses, but that are still alive because somebody holds
+    them."""
     outputs = set(known)
     held = []
     for node in nodes:

@@ -82,7 +82,7 @@ context = Context()
 
 
 class outside:
-    """A `with` block inside a recording whose ops are not part of it; they may be part of the recording
+    """A `with` block inside a recording. Its ops are not part of that recording; they may be part of the one
     `around` it."""
 
     def __init__(self, around: Recorder | None = None):

@@ -18,8 +18,9 @@ COND, WHILE = "cond", "while_loop"  # the names of the programs that such nodes 
 
 
 class Part:
-    """A program inside: `places` says which of the node's values each of its leaves is, and `results` which
-    of its outputs, or (from -1 downwards) which of those values, each of the node's results is."""
+    """A program inside a control-flow node. `places` maps each of its leaves to one of the node's values.
+    `results` maps each of the node's results to an output of the program or, from -1 downwards, to one of
+    those values."""
 
     __slots__ = ("places", "results", "trace")
 
@@ -34,10 +35,10 @@ class Part:
 
 
 class ControlNode(Node):
-    """A choice: its inputs are the predicate and the operands, its parts what to do if it is false, and if it
-    is true. Or a loop: its inputs are carried, its parts the condition and the body.
-
-    A loop's `starts` are numbers that it carries beside its inputs, by their places among all carried."""
+    """A choice or a loop. The inputs of a choice are the predicate and the operands; its parts are what runs
+    if the predicate is false, then if it is true. The inputs of a loop are carried; its parts are the
+    condition and the body. `starts` are numbers that a loop carries besides its inputs, by their places among
+    all that it carries."""
 
     __slots__ = ("parts", "starts")
 

@@ -56,8 +56,9 @@ def backward_of(callee: Callee, present: tuple[bool, ...], wanted: tuple[bool, .
 
 
 class Wiring:
-    """How cotangents flow through a path: each is kept in a numbered slot. For each node the slots of its
-    results and those that its inputs add to (or NOTHING); where it starts, and what is wanted."""
+    """How cotangents flow through a path. Each cotangent has a numbered slot. For each node there are the
+    slots of its results, and those that its inputs add to (or NOTHING); then the slots of the starts, and of
+    the wanted values."""
 
     __slots__ = ("inputs", "results", "starts", "wants")
 
@@ -159,9 +160,11 @@ def gradient(
     path: Sequence[Node] | None = None,
 ) -> list[Value | None]:
     """The cotangents of `wants`, given those of `starts`; None for what the starts do not depend on.
-    Gradients do not flow beyond `stops`. A caller that knows the `path` between them says so. `closed`
-    results can be differentiated again. With a `batch` the cotangents, and the results, are so many, counted
-    by a dimension in front; this is a closed form, too."""
+
+    Gradients do not flow beyond `stops`. `path` is the path between starts and wants, if the caller knows it.
+    `closed` results can be differentiated again. With a `batch`, cotangents and results have a leading
+    dimension of that size; this is a closed form, too.
+    """
     if path is None:
         path = find_path(starts, wants, stops)
         for node in path:
@@ -331,7 +334,7 @@ def spend(path: Sequence[Node]) -> None:
 
 
 class Gone(Node):
-    """What is left of a node in a compiled function which gradients flowed through, inside of it."""
+    """Stands for a node of a compiled function whose gradient was taken inside that function."""
 
     __slots__ = ()
 
@@ -362,8 +365,8 @@ def raise_spent(node: Node) -> None:
 
 
 def _check_saved(path: Sequence[Node], wiring: Wiring) -> None:
-    """Refuse, as PyTorch does, where a value that the gradient needs has been written in place since. The op
-    that wrote it had it before."""
+    """Raise, as PyTorch does, if a value that was saved for backward has been written in place since. The op
+    that wrote it saved what it held before."""
     for node, results, inputs in zip(path, wiring.results, wiring.inputs, strict=True):
         for i, operand in enumerate(node.inputs):
             if operand.origin is None or not operand.origin.overwritten:
@@ -376,7 +379,7 @@ def _check_saved(path: Sequence[Node], wiring: Wiring) -> None:
 
 
 def _check_result(value: Value, path: Sequence[Node]) -> None:
-    """The same for a value that the gradient of the op needs which made it."""
+    """Raise if this value was written in place, and the gradient of the op that made it needs it."""
     origin = value.origin
     if origin is None or not origin.overwritten or origin.node is None or origin.node not in path:
         return

@@ -21,7 +21,7 @@ class Node:
 
     A gradient node also has a `path`: the nodes that it differentiates. `spent` is None for a node that no
     gradient flows through, else whether its saved values have been released. `results` are weak references to
-    several results, so that whoever computes one computes the others that are held as well.
+    several results, so that computing one of them also computes the others that are still held.
     """
 
     __slots__ = ("__weakref__", "callee", "cut", "depth", "inputs", "replaced", "results", "source", "spent")
@@ -47,8 +47,8 @@ class Origin:
     """Where gradients of a value flow: result `index` of a node, or (without a node) a leaf, which collects
     them.
 
-    It outlives the computation: a value that has its data lets go of its node, but not of its origin. A leaf
-    that was written in place has a new value; the old one's origin is another, `of` the leaf's own.
+    It outlives the computation: a computed value drops its node, but keeps its origin. A leaf that is written
+    in place gets a new value; the old value gets an origin of its own, `of` the leaf's.
     """
 
     __slots__ = (
@@ -78,8 +78,8 @@ class Origin:
         self.passes_by = False  # the value is not the node's result: it was written where that was
 
     def beside(self) -> Origin:
-        """The origin of a value that was written in the place of this one's without autograd: gradients pass
-        by the write."""
+        """The origin of a value that was written over this one's without autograd: gradients bypass the
+        write."""
         origin = Origin(self.node, self.index)
         origin.passes_by = True
         return origin
@@ -102,7 +102,8 @@ class Origin:
         self.collected = gradient
 
     def overwrite(self, value: Value, by: Value) -> None:
-        """Note that the tensor which held `value` was written in place, so that no gradient may need it."""
+        """Note that the tensor holding `value` was written in place: a gradient that needs `value` is
+        refused."""
         if context.keeps_overwritten:
             return
         writer = True if by.node is None else weakref.ref(by.node)
@@ -160,7 +161,7 @@ class Holder:
         return None
 
     def look_again(self) -> None:
-        """Let go of what was read from memory that is now as it was before."""
+        """Forget what was read from memory whose write has been undone."""
 
     def current(self) -> Value:
         raise NotImplementedError
@@ -255,8 +256,8 @@ def track(node: Node, results: Sequence[Value]) -> None:
 
 
 def fresh(value: Value, where: Any, by_op: bool = False) -> Value:
-    """The same data as another value, which no gradient of `backward` flows to. A transformation of the
-    function around it sees through it."""
+    """The same data as a new value, to which `backward` sends no gradient. A transformation around the
+    function still follows it."""
     if by_op or value.buffer is None:
         same = call_op(find("alias"), (value,), where)[0]
         same.origin = None
@@ -306,7 +307,7 @@ def _joins(value: Value, place: Device) -> bool:
 
 
 def _mobile(place: Device, inputs: Sequence[Value]) -> bool:
-    """Whether all that lies on `place` are zero-dimensional CPU tensors, which may join any device."""
+    """Whether everything on `place` is a zero-dimensional CPU tensor, which may join any device."""
     if place.type != "cpu" or place.mesh is not None:
         return False
     others = [operand.device for operand in inputs if operand.device is not place]

@@ -45,8 +45,8 @@ def _loosened(program: Trace) -> tuple[tuple[Any, ...], list[int | float]]:
 
 
 def varies(program: Trace) -> bool:
-    """Whether nodes of the program itself differ in their numbers alone, as those do that a loop has recorded
-    with another number in each round. Then the next program will have others again."""
+    """Whether nodes of this program differ from each other in their numbers alone, as those of a loop's
+    rounds do. Then the next program will bring other numbers again."""
     callees: dict[int, int] = {}
     for node in program.nodes:
         callee, numbers = node.callee.loose

@@ -1,5 +1,5 @@
-"""The gradient of one node by itself, on values that may have been packed away: what a sweep records where
-hooks see the gradients at a node. Other gradients are of whole pieces of the Trace: see `gradient.py`."""
+"""The gradient of a single node, on values that hooks may have packed. A sweep records it where hooks see the
+gradients at a node. Gradients of whole pieces of the Trace are in `gradient.py`."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def saved_of(node: Node) -> tuple[list[int], list[int]]:
 
 
 def derived_of(node: Node) -> set[int]:
-    """The inputs, by place, of which the gradient needs more than they hold: what the op computes of them on
-    the way to its results. Data that is only moved, or converted, is what they hold."""
+    """The places of inputs from which the gradient needs more than their own data: values that the op
+    computes from them on the way to its results. Data that is only moved or converted counts as their own."""
     callee = node.callee
     fragment, results = callee.fragment, set(callee.fragment.results)
     saves = backward_of(callee, (True,) * len(callee.result_types), wanted_of(node)).saves

@@ -1,7 +1,7 @@
 """Numbers that come from tensors while a function is recorded for export.
 
-What `x.item()` gives is not known then. The number travels to the op that takes it under a mark, an integer
-that no program has; there the tensor that it comes from takes its place, as one more input of the node.
+The value of `x.item()` is not known then. A mark, an integer that no program uses, stands for it until an op
+takes it. There the tensor that it came from takes its place, as one more input of the node.
 """
 
 from __future__ import annotations

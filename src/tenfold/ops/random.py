@@ -283,7 +283,7 @@ def scaled_normal(state, mean, std, shape, dtype):
 )
 def bernoulli(state, p):
     """1 with the probability that stands in the element, else 0."""
-    return bernoulli_each(state, flat.full_like(p, 0), p)
+    return bernoulli_each(state, p, p)
 
 
 @op(

@@ -8,16 +8,11 @@ from typing import Any
 from tenfold.capi.layers import LAYERS, REQUIRED, Layer
 from tenfold.purple.printing import write_text
 
-# Operators whose layers and losses `prelude.purple` has under shorter names.
-WRITTEN = {
-    "batch_norm", "cross_entropy_loss", "nll_loss_nd", "binary_cross_entropy_with_logits",
-}  # fmt: skip
-
 
 def definitions(defined: str) -> str:
-    """Definitions of the rows that a text does not define."""
+    """Definitions of the rows that a text neither defines nor, under a name of its own, calls."""
     rows = [
-        each for each in LAYERS if each.operator not in WRITTEN and f"(define ({name(each)}" not in defined
+        row for row in LAYERS if f"(define ({name(row)}" not in defined and f"({called(row)} " not in defined
     ]
     return "\n".join(loss(row) if len(row.inputs) == 2 else layer(row) for row in rows)
 
@@ -25,6 +20,10 @@ def definitions(defined: str) -> str:
 def name(row: Layer) -> str:
     """`leaky-relu` for the layer of the operator leaky_relu."""
     return purple(row.operator)
+
+
+def called(row: Layer) -> str:
+    return f"tensor-{name(row)}"
 
 
 def purple(word: str) -> str:
@@ -46,19 +45,19 @@ def literal(value: Any) -> str:
 
 
 def loss(row: Layer) -> str:
-    call = f"(tensor-{name(row)} x target{arguments(row)})"
+    call = f"({called(row)} x target{arguments(row)})"
     return f'(define {signature(row, "x target")} "The loss {name(row)} between x and a target." {call})'
 
 
 def layer(row: Layer) -> str:
-    call = f"(lambda (x) (tensor-{name(row)} x{arguments(row)}))"
+    call = f"(lambda (x) ({called(row)} x{arguments(row)}))"
     parts = " ".join(purple(parameter) for parameter in row.parameters)
     made = f'(layer "{name(row)}" {call}{" " * bool(parts)}{parts})'
     if row.parameters:
         first = sizes(next(iter(row.parameters.values())))
         started = [f"({purple(parameter)} {start(row, parameter)})" for parameter in row.parameters]
         made = f"(let* ((first-sizes {first}) {' '.join(started)}) {made})"
-    return f'(define {signature(row)} "The layer of the operator tensor-{name(row)}." {made})'
+    return f'(define {signature(row)} "The layer of the operator {called(row)}." {made})'
 
 
 def start(row: Layer, parameter: str) -> str:

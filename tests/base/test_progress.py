@@ -73,6 +73,14 @@ def test_a_log_has_whole_lines_and_few():
     assert lines[4].startswith("training: 50% 500/1,000, ") and lines[4].endswith("left, loss 0.25")
 
 
+def test_the_end_of_a_log_is_told_once():
+    log = io.StringIO()
+    list(tn.progress(range(8), "epoch", file=log))
+    lines = log.getvalue().splitlines()
+    assert len(lines) == 8 and "left" not in lines[-1]
+    assert [line.split()[1] for line in lines[-2:]] == ["88%", "100%"]
+
+
 def test_a_reported_tensor_is_read_only_when_it_is_drawn(monkeypatch):
     monkeypatch.setattr(progress.Line, "every", 1000.0)
     for file, drawings in (

@@ -209,7 +209,9 @@ class Log(Surface):
         self.tenth, self.said = 0, time.monotonic()
 
     def due(self, bar: Progress[Any], seconds: float) -> bool:
-        return self._tenths(bar) > self.tenth or time.monotonic() - self.said >= QUIET
+        if time.monotonic() - self.said >= QUIET:
+            return True
+        return self._tenths(bar) > self.tenth and bar.fraction != 1
 
     def _tenths(self, bar: Progress[Any]) -> int:
         return min(int((bar.fraction or 0) * 10), 9)

@@ -53,9 +53,9 @@ class Observed:
         return any(self.concerns(source[0]) for source in sources)
 
     def explanations(self) -> list[Explanation]:
-        """The programs, the one with most nodes first."""
-        ordered = sorted(self.drafts, key=lambda draft: (-draft[0], draft[1]))
-        return [finish() for _, _, finish in ordered]
+        """The programs, the one with most FlatIR ops first."""
+        finished = [finish() for _, _, finish in sorted(self.drafts, key=lambda draft: draft[1])]
+        return sorted(finished, key=lambda explanation: -len(explanation.ops))
 
 
 @contextlib.contextmanager

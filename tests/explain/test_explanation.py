@@ -264,3 +264,9 @@ def test_arguments_on_a_mesh_are_placed_as_they_are():
         assert any("sdy.sharding" in line for line in explanation.stage("stablehlo").lines)
         lit = explanation.lit("sharding", 1)["stablehlo"]
         assert "stablehlo.add" in explanation.stage("stablehlo").lines[lit[-1]]
+
+
+def test_the_page_is_named_where_no_browser_is_found(monkeypatch, capsys):
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    tn.explain(tn.sin, tn.ones(2)).open()
+    assert "no browser was found: open file:///" in capsys.readouterr().err

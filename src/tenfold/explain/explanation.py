@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
@@ -123,11 +124,12 @@ class Explanation:
         Path(path).write_text(self.html(), encoding="utf-8")
 
     def open(self) -> None:
-        """Show the page in the browser."""
+        """Show the page in the browser. Where there is none, print where the page is."""
         folder = tempfile.mkdtemp(prefix="tenfold-explain-")
         path = Path(folder) / "page.html"
         self.save(path)
-        webbrowser.open(path.as_uri())
+        if not webbrowser.open(path.as_uri()):
+            print(f"no browser was found: open {path.as_uri()} yourself", file=sys.stderr)
 
     def __repr__(self) -> str:
         flops = sum(op.cost.flops for op in self.ops)

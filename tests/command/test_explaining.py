@@ -71,6 +71,45 @@ print(score(tn.ones(2, 2)))
     assert "aten.mul" in lines(program, "trace")
 
 
+NETWORK = """
+import tenfold as tn
+class Net(tn.nn.Module):
+    def forward(self, x):
+        return (x * 3).sum()
+def train(x, y):
+    return (Net()(x) - y).tanh()
+inputs = tn.ones(2)
+"""
+
+
+@pytest.mark.parametrize("name", ["Net", "forward", "train"])
+def test_methods_classes_and_what_inputs_do_not_fit_are_looked_for_in_what_runs(explain, name, on_all_tiers):
+    (program,) = explain(f"{NETWORK}print(train(inputs, 1))\n", "--function", name)["programs"]
+    assert "aten.mul" in lines(program, "trace") and "aten.tanh" in lines(program, "trace")
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("train", "train takes (x, y): `inputs` of program.py does not fit"),
+        ("Net", "program.py calls Net on no tensor"),
+        ("test", "program.py neither defines 'test' nor calls a method of that name on a tensor"),
+    ],
+)
+def test_a_function_that_cannot_be_called_is_told_in_one_line(tmp_path, monkeypatch, capsys, name, complaint):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(NETWORK)
+    assert cli.main(["explain", "program.py", "--function", name]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"ArgumentError: {complaint}\n") and "Traceback" not in told
+
+
+def test_the_largest_program_is_first(explain, on_all_tiers):
+    text = "import tenfold as tn\nx = tn.ones(3)\nprint((x + 1 + 1 + 1).sum())\nprint(x.softmax(0).std())\n"
+    first, second = explain(text)["programs"]
+    assert len(first["ops"]) > len(second["ops"]) and len(first["nodes"]) < len(second["nodes"])
+
+
 def test_what_a_file_leaves_behind_is_explained(explain):
     (program,) = explain("import tenfold as tn\ny = tn.ones(3).tanh()\n")["programs"]
     assert "aten.tanh" in lines(program, "trace")

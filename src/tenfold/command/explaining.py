@@ -15,6 +15,7 @@ from typing import Any
 
 import tenfold
 from tenfold.base.errors import ArgumentError
+from tenfold.compiler import uncompiled
 from tenfold.explain import html, runs
 from tenfold.explain.explanation import Explanation, explain_call, explain_trace
 from tenfold.explain.observed import described, observing_programs
@@ -185,33 +186,51 @@ def _explained(parsed: argparse.Namespace, execute: Execute) -> tuple[int, list[
         if status:
             return status, []
         if parsed.function:
-            if parsed.function not in names:
-                raise ArgumentError(f"{parsed.file} defines no {parsed.function!r}")
-            wanted, inputs = names[parsed.function], names.get("inputs", ())
-            if "inputs" in names or _takes_nothing(wanted):
-                given = inputs if isinstance(inputs, tuple | list) else (inputs,)
-                return 0, [explain_call(wanted, tuple(given), {})]
+            arguments = _inputs(names.get(parsed.function), names)
+            if arguments is not None:
+                return 0, [explain_call(names[parsed.function], arguments, {})]
             if not observed.drafts:  # it may be called where the file is run as a program
                 status, names = execute(parsed.file)
         found = observed.explanations() or ([] if parsed.function else _pending(names))
     if not found and not status:
-        what = f"calls {parsed.function} on no tensor" if parsed.function else "evaluates no tensor"
-        raise ArgumentError(
-            f"{parsed.file} {what}",
-            help="compute something, or name a function with --function and assign its arguments to `inputs`",
-        )
+        raise _nothing_found(parsed, names)
     return status, found
 
 
-def _takes_nothing(function: Any) -> bool:
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return all(
-        parameter.default is not parameter.empty or parameter.kind in several for parameter in parameters
+def _nothing_found(parsed: argparse.Namespace, names: dict[str, Any]) -> ArgumentError:
+    help = "compute something, or name a function with --function and assign its arguments to `inputs`"
+    if not parsed.function:
+        return ArgumentError(f"{parsed.file} evaluates no tensor", help=help)
+    wanted = names.get(parsed.function)
+    if callable(wanted) and "inputs" in names and not isinstance(wanted, type):
+        complaint = f"{parsed.function} takes {_signature(wanted)}: `inputs` of {parsed.file} does not fit"
+        return ArgumentError(complaint, help="assign its arguments to `inputs`, or call it in the file")
+    if parsed.function in names:
+        return ArgumentError(f"{parsed.file} calls {parsed.function} on no tensor", help=help)
+    return ArgumentError(
+        f"{parsed.file} neither defines {parsed.function!r} nor calls a method of that name on a tensor"
     )
+
+
+def _inputs(wanted: Any, names: dict[str, Any]) -> tuple[Any, ...] | None:
+    """The arguments that a function of a file is explained on: the file's `inputs`, or none at all. None where
+    they do not fit, and for a class: what the file itself calls is explained then."""
+    if not callable(wanted) or isinstance(wanted, type):
+        return None
+    inputs = names.get("inputs", ())
+    arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+    try:
+        _signature(wanted).bind(*arguments)
+    except TypeError:
+        return None
+    except ValueError:  # one that is not written in Python
+        pass
+    return arguments
+
+
+def _signature(called: Any) -> inspect.Signature:
+    plain = uncompiled(called)
+    return inspect.signature(plain.forward if isinstance(plain, tenfold.nn.Module) else plain)
 
 
 def _pending(names: dict[str, Any]) -> list[Explanation]:

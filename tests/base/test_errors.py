@@ -2,6 +2,7 @@
 
 import copy
 import importlib
+import linecache
 import pickle
 import sys
 import traceback
@@ -10,6 +11,7 @@ import warnings
 
 import pytest
 
+import tenfold as tn
 from tenfold.base import errors
 from tenfold.base.errors import Operand, ShapeError, TenfoldError, did_you_mean
 from tenfold.base.source import capture, internal
@@ -286,6 +288,20 @@ def test_a_notebook_shows_the_frames_of_the_user_alone(train):
     assert "dispatch.py" not in "".join(frames) and "tenfold" not in "".join(frames).partition("train.py")[2]
     assert any("train.py" in line and "line 3" in line for line in frames)
     assert message == f"ShapeError: {error}"
+
+
+def test_a_notebook_names_its_cells(monkeypatch):
+    cell = "/tmp/ipykernel_1/77.py"
+    shell = types.SimpleNamespace(
+        compile=types.SimpleNamespace(format_code_name={cell: ("Cell", "In[4]")}.get)
+    )
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(linecache.cache, cell, (30, None, ["x = tn.ones(2)\n", "x + tn.ones(3)\n"], cell))
+    with pytest.raises(ShapeError) as raised:
+        exec(compile("x = tn.ones(2)\nx + tn.ones(3)\n", cell, "exec"), {"tn": tn, "__name__": "__main__"})
+    lines = raised.value._render_traceback_()
+    assert '  File "In[4]", line 2, in <module>' in lines and "    x + tn.ones(3)" in lines
+    assert "--> In[4]:2" in lines[-1] and cell not in "".join(lines)
 
 
 def test_a_notebook_shows_errors_whatever_the_limit_of_tracebacks(train, monkeypatch):

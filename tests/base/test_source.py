@@ -300,6 +300,22 @@ def test_a_notebook_cell_is_read_from_linecache(where, monkeypatch):
     assert place.operand_names("add", [None, None]) == ["x", "b"]
 
 
+@pytest.fixture
+def notebook(monkeypatch):
+    """A running IPython, to which `/tmp/ipykernel_1/77.py` is the fourth cell."""
+    names = {"/tmp/ipykernel_1/77.py": ("Cell", "In[4]")}
+    shell = types.SimpleNamespace(compile=types.SimpleNamespace(format_code_name=names.get))
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+
+
+def test_a_notebook_cell_is_named_as_the_notebook_names_it(where, monkeypatch, notebook):
+    lines = ["import spies as tn\n", "from spies import matmul\n", "y = x + b\n"]
+    cell = "/tmp/ipykernel_1/77.py"
+    monkeypatch.setitem(linecache.cache, cell, (30, None, lines, cell))
+    assert where("y = x + b", cell).short == "In[4]:3"
+    assert where("y = x + b").short == "train.py:3"
+
+
 def test_a_notebook_imports_in_another_cell(where, monkeypatch):
     session = types.ModuleType("__main__")
     session.torch = types

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from tenfold.base.source import Source, capture
+from tenfold.base.source import Source, capture, short_name
 
 if TYPE_CHECKING:
     from typing import Self
@@ -81,7 +81,15 @@ def user_frames(error: BaseException) -> list[str]:
         for frame, module in zip(traceback.extract_tb(trace, len(modules)), modules, strict=True)
         if module.partition(".")[0] not in RUNNERS
     ]
+    for frame in frames:
+        frame.filename = _shown(frame.filename)
     return "".join(traceback.format_list(frames)).splitlines()
+
+
+def _shown(filename: str) -> str:
+    """A file as a traceback names it: its path, but of a notebook's cell `In[4]`."""
+    name = short_name(filename)
+    return filename if filename.endswith(name) else name
 
 
 class ShapeError(TenfoldError, ValueError):

@@ -73,7 +73,7 @@ class Source(tuple[CodeType, int]):
 
     @property
     def short(self) -> str:
-        return f"{os.path.basename(self.filename)}:{self.line}"
+        return f"{short_name(self.filename)}:{self.line}"
 
     def span(self) -> tuple[int, int] | None:
         """The characters of `text` that the expression covers, to the end of the code if it goes on below."""
@@ -132,6 +132,13 @@ def internal(filename: str) -> None:
 def is_internal(filename: str) -> bool:
     """Whether a file is Tenfold's own."""
     return _is_internal[filename]
+
+
+def short_name(filename: str) -> str:
+    """A file's name without its folder; of a notebook's cell the notebook's own name, such as `In[4]`."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    cell = shell.compile.format_code_name(filename) if shell is not None else None
+    return cell[1] if cell is not None else os.path.basename(filename)
 
 
 GLUE = (contextlib.__file__, functools.__file__)

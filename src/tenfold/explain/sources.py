@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import linecache
-import os
 from collections.abc import Iterable, Mapping, Sequence
 
+from tenfold.base.source import short_name
 from tenfold.explain.stages import Stage, clipped
 
 WHOLE = 3000  # lines of a file that is shown whole
@@ -35,8 +35,8 @@ def source_stage(files: Mapping[str, Lines]) -> Stage:
         text = [line.rstrip("\r\n") for line in linecache.getlines(filename)]
         if text:
             if len(files) > 1:
-                listing.blocks.append((len(listing.lines), os.path.basename(filename)))
-                listing.add(os.path.basename(filename))
+                listing.blocks.append((len(listing.lines), short_name(filename)))
+                listing.add(short_name(filename))
             listing.file(text, files[filename])
     return listing.stage()
 

@@ -2,15 +2,18 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from markdown import Markdown
 
 from tenfold.ops.table import TABLE
 from tools import classes, explained, performance, reference, site
+from tools.docs import slug
 
 ROOT = Path(__file__).parent.parent
 
@@ -52,6 +55,16 @@ def test_an_op_is_described_with_its_stages(monkeypatch):
     assert all(f'??? note "{title}"' in text for title in (*reference.STAGES, "Optimised HLO"))
     assert "stablehlo.tanh" in text and "torch.aten.tanh" in text
     assert "ROOT %tanh" in text and "metadata" not in text
+
+
+@pytest.mark.parametrize("op", ["__and__", "_cast_Byte", "mH", "add"])
+def test_the_index_of_ops_links_to_their_headings(op, monkeypatch):
+    monkeypatch.setattr(reference, "_op", lambda op, rows: [])
+    name = reference.family(TABLE[op][0])
+    families = {name: {op: TABLE[op]}}
+    markdown = Markdown(extensions=["tables", "toc"], extension_configs={"toc": {"slugify": slug}})
+    address = re.search(rf'href="{name}.md#([^"]*)">{op}<', markdown.convert(reference._index(families)))
+    assert f'<h2 id="{address[1]}">{op}</h2>' in markdown.convert(reference._family(name, families[name]))
 
 
 def test_layers_functions_and_optimizers_are_described_from_their_docstrings():

@@ -21,6 +21,7 @@ from tenfold.command.listing import engines_of, kind_of, python_names
 from tenfold.explain.hlo import take_apart
 from tenfold.ops.table import TABLE, Row
 from tenfold.tensor.documentation import example, meanings, signatures
+from tools.docs import slug
 
 WIDTH = 76  # characters of a line of code on the page
 STAGES = {"Trace": "trace", "FlatIR": "flat", "StableHLO": "stablehlo", "torch dialect": "torch"}
@@ -59,7 +60,7 @@ def _index(families: dict[str, dict[str, list[Row]]]) -> str:
         "| --- | --- |",
     ]
     for name, ops in sorted(families.items()):
-        links = ", ".join(f"[{op}]({name}.md#{op})" for op in ops)
+        links = ", ".join(f"[{_literal(op)}]({name}.md#{slug(op)})" for op in ops)
         lines.append(f"| [{name}]({name}.md) | {links} |")
     return "\n".join(lines) + "\n"
 
@@ -67,8 +68,13 @@ def _index(families: dict[str, dict[str, list[Row]]]) -> str:
 def _family(name: str, ops: dict[str, list[Row]]) -> str:
     lines = [f"# {name.replace('_', ' ').capitalize()}", "", "[All operators](index.md)", ""]
     for op, rows in ops.items():
-        lines += [f"## {op}", "", *_op(op, rows)]
+        lines += [f"## {_literal(op)}", "", *_op(op, rows)]
     return "\n".join(lines) + "\n"
+
+
+def _literal(op: str) -> str:
+    """A name in Markdown, which would set `__and__` in bold type."""
+    return op.replace("_", "\\_")
 
 
 def _op(op: str, rows: Sequence[Row]) -> list[str]:

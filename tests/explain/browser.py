@@ -81,6 +81,14 @@ class Browser:
         ActionChains(self.driver, duration=0).click().perform()
         self.frame()
 
+    def drag(self, selector: str, right: int) -> None:
+        """Press on an element, move some pixels to the right, and let go."""
+        from selenium.webdriver import ActionChains
+
+        self.hover(selector)
+        ActionChains(self.driver, duration=0).click_and_hold().move_by_offset(right, 0).release().perform()
+        self.frame()
+
     def press(self, *keys: str) -> None:
         from selenium.webdriver import ActionChains
 

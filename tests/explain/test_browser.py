@@ -156,6 +156,34 @@ def test_a_phone_shows_one_pane_at_a_time(browser, explained):
     assert browser.run("document.documentElement.scrollWidth") <= 390
 
 
+def test_a_window_that_becomes_narrow_shows_one_pane(browser, explained):
+    _, path = explained(programs.loop)
+    browser.open(path)
+    assert browser.run("page.panes.shown.length") > 1
+    browser.size(390, 800)
+    browser.until("page.panes.shown.length === 1")
+
+
+WIDTHS = "page.panes.shown.map(({ pane }) => pane.offsetWidth)"
+
+
+def test_panes_are_resized_by_dragging_their_border_and_by_keys(browser, explained):
+    _, path = explained(programs.loop)
+    browser.open(path)
+    left, right, *others = browser.run(WIDTHS)
+    browser.drag(".divider:not([hidden])", 90)
+    assert browser.run(WIDTHS) == pytest.approx([left + 90, right - 90, *others], abs=1)
+    browser.drag(".divider:not([hidden])", 700)
+    assert min(browser.run(WIDTHS)) == pytest.approx(browser.run("LEAST"), abs=1)
+    browser.run("document.querySelector('.divider:not([hidden])').dispatchEvent(new MouseEvent('dblclick'))")
+    assert browser.run(WIDTHS) == pytest.approx([left, right, *others], abs=1)
+    browser.run("page.panes.shown.at(-1).list.scroller.focus()")
+    browser.press("<")
+    assert browser.run(WIDTHS) == pytest.approx(
+        [left, right, *others[:-2], others[-2] + 40, others[-1] - 40], abs=1
+    )
+
+
 HOSTILE = """
 def hostile(x):
     # </script><script>globalThis.hurt = 1</script><img src=x onerror="globalThis.hurt = 2">\u2028&amp;${{1}}

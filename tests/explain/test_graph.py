@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 import tenfold as tn
 from tenfold.explain.explanation import drafted
 from tenfold.explain.html import page, programs_of
@@ -111,6 +113,40 @@ def test_open_groups_are_framed_and_all_of_a_tall_graph_can_be_seen(browser, tmp
     assert browser.run(IN_SIGHT) == boxes + frames
     browser.run("document.querySelector('#graph .frame-title').dispatchEvent(new MouseEvent('click'))")
     assert browser.run("page.graph.boxes.length") < boxes
+
+
+FINGERS = """((moves) => {
+    const box = page.graph.svg.getBoundingClientRect();
+    for (const [type, pointerId, x, y] of moves) {
+        const place = { clientX: box.left + x, clientY: box.top + y };
+        page.graph.svg.dispatchEvent(new PointerEvent(type, { pointerId, bubbles: true, ...place }));
+    }
+})(arguments[0])"""
+
+
+def test_two_fingers_zoom_the_graph_where_they_are(browser, explained):
+    _, path = explained(programs.attend)
+    browser.open(path)
+    browser.click("#tab-graph")
+    before = browser.run("page.graph.view")
+    browser.run(FINGERS, [["pointerdown", 1, 200, 100], ["pointerdown", 2, 300, 100]])
+    browser.run(FINGERS, [["pointermove", 1, 150, 100], ["pointermove", 2, 350, 100]])
+    browser.run(FINGERS, [["pointerup", 1, 150, 100], ["pointerup", 2, 350, 100]])
+    after = browser.run("page.graph.view")
+    assert after["k"] == pytest.approx(2 * before["k"])
+    middle = [(250 - view["x"]) / view["k"] for view in (before, after)]
+    assert middle[0] == pytest.approx(middle[1])
+    browser.run(FINGERS, [["pointermove", 1, 0, 0]])
+    assert browser.run("page.graph.view") == after
+
+
+def test_the_graph_stays_in_sight_when_the_window_is_resized(browser, explained):
+    _, path = explained(programs.attend)
+    browser.open(path)
+    browser.click("#tab-graph")
+    browser.size(390, 800)
+    browser.frame()
+    assert browser.run(IN_SIGHT) > 0
 
 
 def test_a_large_graph_opens_as_far_as_it_can_be_read(browser, tmp_path):

@@ -50,20 +50,37 @@ class GraphView {
   }
 
   listen() {
-    let drag = null;
-    this.svg.addEventListener("pointerdown", (event) => {
-      drag = { x: event.clientX, y: event.clientY, moved: false };
-    });
+    const down = new Map();  // where each finger, or the mouse, is
+    const inside = ({ clientX, clientY }) => {
+      const box = this.svg.getBoundingClientRect();
+      return { x: clientX - box.left, y: clientY - box.top };
+    };
+    const middle = () => {
+      const all = [...down.values()], mean = (values) => total(values) / values.length;
+      const x = mean(all.map((each) => each.x)), y = mean(all.map((each) => each.y));
+      return { x, y, spread: mean(all.map((each) => Math.hypot(each.x - x, each.y - y))) };
+    };
+    this.svg.addEventListener("pointerdown", (event) => { down.set(event.pointerId, inside(event)); });
     addEventListener("pointermove", (event) => {
-      if (!drag) return;
-      const dx = event.clientX - drag.x, dy = event.clientY - drag.y;
-      if (Math.abs(dx) + Math.abs(dy) > 3) this.dragged = true;
-      this.view.x += dx;
-      this.view.y += dy;
-      Object.assign(drag, { x: event.clientX, y: event.clientY });
+      if (!down.has(event.pointerId)) return;
+      const before = middle();
+      down.set(event.pointerId, inside(event));
+      const now = middle();
+      if (Math.abs(now.x - before.x) + Math.abs(now.y - before.y) > 3) this.dragged = true;
+      this.view.x += now.x - before.x;
+      this.view.y += now.y - before.y;
+      if (before.spread && now.spread) { this.dragged = true; this.zoom(now.spread / before.spread, now.x, now.y); }
       this.place();
     });
-    addEventListener("pointerup", () => { drag = null; setTimeout(() => { this.dragged = false; }); });
+    for (const end of ["pointerup", "pointercancel"]) {
+      addEventListener(end, (event) => { down.delete(event.pointerId); setTimeout(() => { this.dragged = false; }); });
+    }
+    new ResizeObserver(() => {  // keep what is in the middle there
+      const { width } = this.svg.getBoundingClientRect();
+      if (!width || !this.view) return;
+      if (this.width) { this.view.x += (width - this.width) / 2; this.place(); }
+      this.width = width;
+    }).observe(this.svg);
     this.svg.addEventListener("wheel", (event) => {
       event.preventDefault();
       const box = this.svg.getBoundingClientRect();

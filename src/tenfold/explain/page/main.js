@@ -12,6 +12,7 @@ const KEYS = [
   ["d", "light or dark"],
   ["← → + −", "in the graph: move, zoom; Enter opens a group, Backspace closes it"],
   ["1 … 8", "show or hide a pane"],
+  ["<  >", "make the pane narrower or wider"],
 ];
 
 class Page {
@@ -34,6 +35,7 @@ class Page {
     this.tabs();
     this.searching();
     this.keys();
+    NARROW.addEventListener("change", () => this.panes.choose());
     this.choose(0);
     if (this.before.length) this.show("diff");
   }
@@ -268,17 +270,27 @@ class Page {
         d: () => at("theme").click(),
         n: () => this.step(true),
         N: () => this.step(false),
+        "<": () => this.widen(-40),
+        ">": () => this.widen(40),
       };
       if (actions[event.key]) actions[event.key]();
       else if (/^[1-8]$/.test(event.key)) at("chips").children[Number(event.key) - 1]?.click();
     });
   }
 
-  // In the pane that has the keys, the next lit line.
+  // The pane that has the keys.
+  get active() {
+    return this.panes.shown.find(({ pane }) => pane.contains(document.activeElement));
+  }
+
+  // Its next lit line.
   step(forward) {
-    for (const { pane, list } of this.panes.panes.values()) {
-      if (list && pane.contains(document.activeElement)) list.next(list.lit, forward);
-    }
+    const list = this.active?.list;
+    list?.next(list.lit, forward);
+  }
+
+  widen(pixels) {
+    if (this.active) this.panes.widen(this.active, pixels);
   }
 }
 

@@ -1,6 +1,6 @@
 // The panes, one for each stage, side by side.
 
-const NARROW = 760, COMFORTABLE = 330;
+const NARROW = matchMedia("(max-width: 760px)"), COMFORTABLE = 330, LEAST = 140;
 const COMPILED = ["owned", "c"];  // of Purple's own compiler, whose program is not the one that was measured
 
 class Panes {
@@ -54,12 +54,52 @@ class Panes {
     if (stage.absent) chip.title = stage.absent;
     chip.addEventListener("click", () => this.toggle(stage.key));
     this.chips.append(chip);
-    this.root.append(pane);
-    this.panes.set(stage.key, { stage, pane, list, chip, lit });
+    const entry = { stage, pane, list, chip, lit, divider: this.divider() };
+    this.root.append(entry.divider, pane);
+    this.panes.set(stage.key, entry);
   }
 
   get narrow() {
-    return innerWidth <= NARROW;
+    return NARROW.matches;
+  }
+
+  get shown() {
+    return [...this.panes.values()].filter(({ pane }) => !pane.hidden);
+  }
+
+  // Stands before a pane: dragged, it moves the border between that pane and the one before.
+  divider() {
+    const made = document.createElement("div");
+    made.className = "divider";
+    made.title = "Drag to resize the panes, double-click to make them equal";
+    let last = null;
+    made.addEventListener("pointerdown", (event) => {
+      made.setPointerCapture(event.pointerId);
+      last = event.clientX;
+    });
+    made.addEventListener("pointermove", (event) => {
+      if (last === null) return;
+      const after = this.shown.findIndex(({ divider }) => divider === made);
+      last += this.widen(this.shown[after - 1], event.clientX - last);
+    });
+    for (const end of ["pointerup", "pointercancel"]) made.addEventListener(end, () => { last = null; });
+    made.addEventListener("dblclick", () => {
+      for (const { pane } of this.panes.values()) pane.style.flexGrow = pane.style.minWidth = "";
+    });
+    return made;
+  }
+
+  // Give a pane some pixels of the next one, the last pane those of the one before; how many it was given.
+  widen(entry, pixels) {
+    const place = this.shown.indexOf(entry), other = this.shown[place + 1] ?? this.shown[place - 1];
+    if (!other) return 0;
+    const panes = [entry.pane, other.pane], [width, given] = panes.map((pane) => pane.offsetWidth);
+    const step = Math.max(Math.min(0, LEAST - width), Math.min(pixels, Math.max(0, given - LEAST)));
+    const grow = total(panes.map((pane) => Number(getComputedStyle(pane).flexGrow)));
+    [width + step, given - step].forEach((wanted, i) => {
+      Object.assign(panes[i].style, { minWidth: `${LEAST}px`, flexGrow: (grow * wanted) / (width + given) });
+    });
+    return step;
   }
 
   // As many panes as fit, in an order that a newcomer would read them in; on a phone, one at a time.
@@ -85,7 +125,11 @@ class Panes {
   }
 
   mark() {
-    for (const { pane, chip } of this.panes.values()) chip.setAttribute("aria-pressed", !pane.hidden);
+    const [first] = this.shown;
+    for (const entry of this.panes.values()) {
+      entry.chip.setAttribute("aria-pressed", !entry.pane.hidden);
+      entry.divider.hidden = this.narrow || entry.pane.hidden || entry === first;
+    }
   }
 
   // Light what was selected, everywhere but where the pointer is scroll to it if it is out of sight.

@@ -91,7 +91,7 @@ def test_methods_classes_and_what_inputs_do_not_fit_are_looked_for_in_what_runs(
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("train", "train takes (x, y): `inputs` of program.py does not fit"),
+        ("train", "train takes (x, y): `inputs` of program.py do not fit"),
         ("Net", "program.py calls Net on no tensor"),
         ("test", "program.py neither defines 'test' nor calls a method of that name on a tensor"),
     ],

@@ -25,7 +25,7 @@ from tenfold.trace.collect import collect
 Execute = Callable[..., tuple[int, dict[str, Any]]]
 EXAMPLES = (
     "tenfold explain train.py -o page.html --open\n"
-    "  tenfold explain model.py --function forward    (called on the file's `inputs`)\n"
+    "  tenfold explain model.py --function forward    (on the file's `inputs`, or as the file calls it)\n"
     "  tenfold explain new.py --against old.py        (two versions compared, stage by stage)\n"
     "  tenfold explain --runs train.py                (what ran on which tier, what was recompiled and why)\n"
     "  tenfold explain program.purple --serve         (a page that follows the file as it changes)"
@@ -35,7 +35,9 @@ EXAMPLES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="the Python file that is run, or a Purple program")
     parser.add_argument(
-        "--function", metavar="NAME", help="explain this function or model of the file alone, on its `inputs`"
+        "--function",
+        metavar="NAME",
+        help="explain this function, method or model alone, on the file's `inputs` or as the file calls it",
     )
     parser.add_argument(
         "--against", metavar="OLD", help="another version of the file, which the page compares it with"
@@ -203,7 +205,7 @@ def _nothing_found(parsed: argparse.Namespace, names: dict[str, Any]) -> Argumen
         return ArgumentError(f"{parsed.file} evaluates no tensor", help=help)
     wanted = names.get(parsed.function)
     if callable(wanted) and "inputs" in names and not isinstance(wanted, type):
-        complaint = f"{parsed.function} takes {_signature(wanted)}: `inputs` of {parsed.file} does not fit"
+        complaint = f"{parsed.function} takes {_signature(wanted)}: `inputs` of {parsed.file} do not fit"
         return ArgumentError(complaint, help="assign its arguments to `inputs`, or call it in the file")
     if parsed.function in names:
         return ArgumentError(f"{parsed.file} calls {parsed.function} on no tensor", help=help)
@@ -213,8 +215,8 @@ def _nothing_found(parsed: argparse.Namespace, names: dict[str, Any]) -> Argumen
 
 
 def _inputs(wanted: Any, names: dict[str, Any]) -> tuple[Any, ...] | None:
-    """The arguments that a function of a file is explained on: the file's `inputs`, or none at all. None where
-    they do not fit, and for a class: what the file itself calls is explained then."""
+    """The arguments to explain a function of a file on: the file's `inputs`, or no arguments if it has none.
+    None where they do not fit, and for a class: then what the file itself calls is explained."""
     if not callable(wanted) or isinstance(wanted, type):
         return None
     inputs = names.get("inputs", ())

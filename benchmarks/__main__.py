@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -64,6 +65,7 @@ def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark]
     chosen = options.parse_args(arguments)
 
     results: list[Result] = []
+    failed: list[str] = []
     with tempfile.TemporaryDirectory(prefix="tenfold-bench-") as folder:
         # The peers and Tenfold on the same device, and no cache but the ones a benchmark asks for.
         os.environ.update(JAX_PLATFORMS="cpu", TENFOLD_CACHE_DIR=str(Path(folder, "cache")))
@@ -74,9 +76,17 @@ def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark]
                 print(f"{benchmark.name} ...", file=sys.stderr, flush=True)
                 own = Path(folder, benchmark.name)
                 own.mkdir()
-                results.append(measure(benchmark, own, chosen.repeats))
+                try:
+                    results.append(measure(benchmark, own, chosen.repeats))
+                except Exception as error:  # the others are still worth their time
+                    traceback.print_exc()
+                    failed.append(f"{benchmark.name}: {error}")
+                    continue
                 print(f"{benchmark.name}: {results[-1].ratio:.2f} x {benchmark.against}", file=sys.stderr)
-    print(table(results))
+    if results:
+        print(table(results))
+    for complaint in failed:
+        print(f"failed: {complaint}")
     report = {"machine": machine(), "results": [result.as_json() for result in results]}
     if chosen.picture and results:
         draw([result.as_json() for result in results], chosen.picture)
@@ -84,7 +94,7 @@ def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark]
     if chosen.json:
         chosen.json.parent.mkdir(parents=True, exist_ok=True)
         chosen.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    return 0
+    return 1 if failed else 0
 
 
 def machine() -> dict[str, object]:

@@ -61,8 +61,10 @@ def first_result_cold(folder: Path) -> Mapping[str, Sample]:
 
 
 def first_result_cached(folder: Path) -> Mapping[str, Sample]:
-    """The same with each contender's cache on disk, filled by the run that is thrown away."""
+    """The same with each contender's cache on disk, filled by the run that is thrown away. Tenfold compiles
+    the program although it is small enough for tier 0, which would leave nothing in the cache."""
     ours, beside, jaxs = folder / "tenfold", folder / "beside", folder / "jax"
+    compiled = lambda cache: {"TENFOLD_CACHE_DIR": str(cache), "TENFOLD_TIER": "xla"}
     settings = {
         "JAX_ENABLE_COMPILATION_CACHE": "true",
         "JAX_COMPILATION_CACHE_DIR": str(jaxs),
@@ -70,10 +72,8 @@ def first_result_cached(folder: Path) -> Mapping[str, Sample]:
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     }
     return {
-        OURS: filling(ours, first_result("tenfold", lambda: {"TENFOLD_CACHE_DIR": str(ours)})),
-        "ours beside jax": filling(
-            beside, first_result("tenfold-beside-jax", lambda: {"TENFOLD_CACHE_DIR": str(beside)})
-        ),
+        OURS: filling(ours, first_result("tenfold", lambda: compiled(ours))),
+        "ours beside jax": filling(beside, first_result("tenfold-beside-jax", lambda: compiled(beside))),
         "JAX": filling(jaxs, first_result("jax", lambda: settings)),
     }
 

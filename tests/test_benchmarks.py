@@ -134,6 +134,17 @@ def test_the_command_prints_a_table_and_writes_json(tmp_path, capsys, environmen
     assert (result["ratio"], result["goal"], result["met"]) == (0.25, 0.5, True)
 
 
+def test_a_benchmark_that_fails_is_told_and_the_others_run(tmp_path, capsys, environment):
+    def broken(folder):
+        raise RuntimeError("no such peer")
+
+    report = tmp_path / "bench.json"
+    chosen = [Benchmark("broken", "", "JAX", 1, broken), benchmark(lambda: 1.0, lambda: 4.0, goal=0.5)]
+    assert main(["--repeats", "1", "--json", str(report)], chosen) == 1
+    assert "failed: broken: no such peer" in capsys.readouterr().out
+    assert [result["name"] for result in json.loads(report.read_text())["results"]] == ["sample"]
+
+
 def test_an_unknown_benchmark_is_refused_with_the_known_ones(capsys):
     with pytest.raises(SystemExit):
         main(["--only", "recrod"])

@@ -62,7 +62,9 @@ conv_transpose2d = aten("conv_transpose2d")
 conv_transpose3d = aten("conv_transpose3d")
 
 
-def _chosen(both: Callable[..., Both], one: Callable[..., Tensor], place: int) -> Callable[..., Any]:
+def _chosen(
+    both: Callable[..., Both], one: Callable[..., Tensor], dims: int, place: int
+) -> Callable[..., Any]:
     """A function of pools that gives places as well if return_indices, its argument at `place`, is true."""
 
     @functools.wraps(one)
@@ -71,8 +73,20 @@ def _chosen(both: Callable[..., Both], one: Callable[..., Tensor], place: int) -
         return both(*args, **kwargs) if wanted else one(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = both.__name__.removesuffix("_with_indices")
-    del call.__wrapped__  # so that its signature is what it takes
+    for each in (both, call):
+        each.__doc__ = _of_dimensions(each.__doc__ or "", dims)
     return call
+
+
+def _of_dimensions(docstring: str, dims: int) -> str:
+    """A docstring about images, for as many dimensions as the function has."""
+    extents = {1: ("L",), 2: ("H", "W"), 3: ("D", "H", "W")}[dims]
+    for text in ("{}", "{}out"):
+        images = ", ".join(text.format(each) for each in ("H", "W"))
+        docstring = docstring.replace(images, ", ".join(text.format(each) for each in extents))
+    for size in (4, 5, 8):
+        docstring = docstring.replace(f"3, {size}, {size}", f"3{f', {size}' * dims}")
+    return docstring.replace("pool2d", f"pool{dims}d")
 
 
 # Max-pools
@@ -90,7 +104,7 @@ def _max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., Tensor]]:
     ) -> Both:
         """The maximum of each window, and its position in the flattened input
 
-        Input (N, C, *) or (C, *), output the same with the windows' extents: here of two-dimensional windows.
+        Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout) or (C, Hout, Wout).
 
             pooled, where = F.max_pool2d_with_indices(tn.ones(2, 3, 8, 8), 2)  # [2, 3, 4, 4], [2, 3, 4, 4]
         """
@@ -108,7 +122,7 @@ def _max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., Tensor]]:
     ) -> Tensor:
         """The maximum of each window; with return_indices also its position
 
-        Input (N, C, *) or (C, *), output the same with the windows' extents: here of two-dimensional windows.
+        Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout) or (C, Hout, Wout).
 
             F.max_pool2d(tn.ones(2, 3, 8, 8), 2).shape  # [2, 3, 4, 4]
         """
@@ -120,11 +134,11 @@ def _max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., Tensor]]:
 
 
 max_pool1d_with_indices, _one = _max_pool(1)
-max_pool1d = _chosen(max_pool1d_with_indices, _one, 6)
+max_pool1d = _chosen(max_pool1d_with_indices, _one, 1, 6)
 max_pool2d_with_indices, _one = _max_pool(2)
-max_pool2d = _chosen(max_pool2d_with_indices, _one, 6)
+max_pool2d = _chosen(max_pool2d_with_indices, _one, 2, 6)
 max_pool3d_with_indices, _one = _max_pool(3)
-max_pool3d = _chosen(max_pool3d_with_indices, _one, 6)
+max_pool3d = _chosen(max_pool3d_with_indices, _one, 3, 6)
 
 
 def _sizes(input: Tensor, output_size: Any, dims: int) -> tuple[int, ...]:
@@ -139,7 +153,7 @@ def _adaptive_max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., Te
     def both(input: Tensor, output_size: Any, return_indices: bool = False) -> Both:
         """The maximum of each of output_size windows that cover the input, and its position
 
-        Input (N, C, *) or (C, *), output the same with the windows' extents: here of two-dimensional windows.
+        Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout) or (C, Hout, Wout).
 
             x = tn.ones(2, 3, 8, 8)
             pooled, where = F.adaptive_max_pool2d_with_indices(x, 4)  # [2, 3, 4, 4], [2, 3, 4, 4]
@@ -152,7 +166,7 @@ def _adaptive_max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., Te
     def one(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor:
         """The maximum of each of output_size windows that cover the input
 
-        Input (N, C, *) or (C, *), output the same with the windows' extents: here of two-dimensional windows.
+        Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout) or (C, Hout, Wout).
 
             F.adaptive_max_pool2d(tn.ones(2, 3, 8, 8), 4).shape  # [2, 3, 4, 4]
         """
@@ -162,11 +176,11 @@ def _adaptive_max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., Te
 
 
 adaptive_max_pool1d_with_indices, _one = _adaptive_max_pool(1)
-adaptive_max_pool1d = _chosen(adaptive_max_pool1d_with_indices, _one, 2)
+adaptive_max_pool1d = _chosen(adaptive_max_pool1d_with_indices, _one, 1, 2)
 adaptive_max_pool2d_with_indices, _one = _adaptive_max_pool(2)
-adaptive_max_pool2d = _chosen(adaptive_max_pool2d_with_indices, _one, 2)
+adaptive_max_pool2d = _chosen(adaptive_max_pool2d_with_indices, _one, 2, 2)
 adaptive_max_pool3d_with_indices, _one = _adaptive_max_pool(3)
-adaptive_max_pool3d = _chosen(adaptive_max_pool3d_with_indices, _one, 2)
+adaptive_max_pool3d = _chosen(adaptive_max_pool3d_with_indices, _one, 3, 2)
 
 
 def _fractional_max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., Tensor]]:
@@ -182,7 +196,7 @@ def _fractional_max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., 
     ) -> Both:
         """The maximum of each of output_size windows, placed at random, and its position
 
-        Input (N, C, *) or (C, *), output the same with the windows' extents: here of two-dimensional windows.
+        Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout) or (C, Hout, Wout).
 
             x = tn.ones(2, 3, 8, 8)
             pooled, where = F.fractional_max_pool2d_with_indices(x, 2, 5)  # [2, 3, 5, 5], [2, 3, 5, 5]
@@ -201,22 +215,29 @@ def _fractional_max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., 
     both.__name__ = both.__qualname__ = f"{name}_with_indices"
     both = located(both)
 
-    def one(*args: Any, **kwargs: Any) -> Tensor:
+    def one(
+        input: Tensor,
+        kernel_size: Size,
+        output_size: Size | None = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Tensor:
         """The maximum of each of output_size windows, placed at random
 
-        Input (N, C, *) or (C, *), output the same with the windows' extents: here of two-dimensional windows.
+        Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout) or (C, Hout, Wout).
 
             F.fractional_max_pool2d(tn.ones(2, 3, 8, 8), 2, 5).shape  # [2, 3, 5, 5]
         """
-        return both(*args, **kwargs)[0]
+        return both(input, kernel_size, output_size, output_ratio, _random_samples=_random_samples)[0]
 
     return both, one
 
 
 fractional_max_pool2d_with_indices, _one = _fractional_max_pool(2)
-fractional_max_pool2d = _chosen(fractional_max_pool2d_with_indices, _one, 4)
+fractional_max_pool2d = _chosen(fractional_max_pool2d_with_indices, _one, 2, 4)
 fractional_max_pool3d_with_indices, _one = _fractional_max_pool(3)
-fractional_max_pool3d = _chosen(fractional_max_pool3d_with_indices, _one, 4)
+fractional_max_pool3d = _chosen(fractional_max_pool3d_with_indices, _one, 3, 4)
 
 
 # Unpooling

@@ -74,6 +74,9 @@ def test_layers_functions_and_optimizers_are_described_from_their_docstrings():
     assert "nn.GroupNorm(num_groups, num_channels, eps=1e-05" in norm
     assert "Input and output (N, num\\_channels, \\*)." in norm
     assert "```python\nnn.GroupNorm(3, 6)(tn.ones(20, 6, 10, 10)).shape  # [20, 6, 10, 10]\n```" in norm
+    pool = pages["functions"].partition("\n## max_pool1d\n")[2].partition("\n## ")[0]
+    assert "F.max_pool1d(input, kernel_size, stride=None," in pool
+    assert "(N, C, L)" in pool and "2d" not in pool
     assert "log_prob(tn.tensor(0.0))  # -0.9189\n```" in pages["distributions"]
     assert "\n## Adam\n" in pages["optimizers"] and "tn.optim.lr_scheduler.StepLR(" in pages["optimizers"]
 

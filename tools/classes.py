@@ -67,7 +67,8 @@ def _page(title: str, owner: str, entries: Mapping[str, Any], note: str = "") ->
     lines = [f"# {title}", "", *([note, ""] if note else [])]
     for name, each in entries.items():
         prefix = "tn.optim.lr_scheduler" if _is_schedule(each) else owner
-        called = f"{prefix}.{name}{_signature(each)}"
+        chosen = getattr(functional, f"{name}_with_indices", each)  # which says what a pool passes on to it
+        called = f"{prefix}.{name}{_signature(chosen)}"
         lines += [f"## {name}", "", *markdown(inspect.getdoc(each) or "", wrapped(called))]
     return "\n".join(lines) + "\n"
 

@@ -104,7 +104,7 @@ class _Numbered(_Container):
 
 
 class Sequential(_Numbered):
-    """Modules called one after the other, each on what the one before gave
+    """Calls modules in sequence, each on the output of the one before
 
     They are named by their place, or by the keys of an OrderedDict.
 

@@ -254,7 +254,7 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """The transpose of a convolution along sequences: its gradient, which makes them longer
+    """A transposed convolution along sequences: the gradient of `Conv1d` by its input
 
     Input (N, in_channels, L) or (in_channels, L), output (N, out_channels, Lout) with
     Lout = (L - 1)·stride - 2·padding + dilation·(kernel_size - 1) + output_padding + 1.
@@ -266,7 +266,7 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """The transpose of a convolution over images: its gradient, which makes them larger
+    """A transposed convolution over images: the gradient of `Conv2d` by its input
 
     Input (N, in_channels, H, W) or (in_channels, H, W), output (N, out_channels, Hout, Wout), each extent
     (n - 1)·stride - 2·padding + dilation·(kernel_size - 1) + output_padding + 1. `weight` is (in_channels,
@@ -279,7 +279,7 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """The transpose of a convolution through volumes: its gradient, which makes them larger
+    """A transposed convolution through volumes: the gradient of `Conv3d` by its input
 
     Input (N, in_channels, D, H, W) or (in_channels, D, H, W), output (N, out_channels, Dout, Hout, Wout),
     each extent (n - 1)·stride - 2·padding + dilation·(kernel_size - 1) + output_padding + 1.

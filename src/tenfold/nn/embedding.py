@@ -43,7 +43,7 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """The vectors that indices name
+    """Looks up the vectors at the given indices
 
     Input (*) of ints, output (*, embedding_dim). The row of padding_idx starts at zero and gets no gradient;
     rows that are used and longer than max_norm are cut to it.

@@ -458,9 +458,10 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of weight that input names. Given max_norm, those that are longer are first cut, in weight
+    """The rows of weight at the indices in input
 
-    The row of padding_idx gets no gradient.
+    With max_norm, rows of weight that are longer are first scaled down to it, in place. The row of
+    padding_idx gets no gradient.
 
     Input (*) of indices, weight (V, D), output (*, D).
 

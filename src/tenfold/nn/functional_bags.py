@@ -27,8 +27,9 @@ def embedding_bag(
 ) -> Tensor:
     """Returns the sum, mean or maximum of the rows of weight in each bag of indices
 
-    A row of a matrix of indices is a bag; of a vector, offsets say where each begins. Given max_norm, rows
-    that are longer are first cut, in weight. The row of padding_idx is left out.
+    Each row of a matrix of indices is a bag; in a vector of indices, offsets say where each bag begins. With
+    max_norm, rows of weight that are longer are first scaled down to it, in place. The row of padding_idx is
+    left out.
 
         F.embedding_bag(tn.tensor([[0, 1]]), tn.tensor([[0.0, 1.0], [2.0, 3.0]]))  # [[1.0, 2.0]]
     """

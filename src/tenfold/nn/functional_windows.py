@@ -73,6 +73,7 @@ def _chosen(
         return both(*args, **kwargs) if wanted else one(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = both.__name__.removesuffix("_with_indices")
+    del call.__wrapped__  # so that its signature is PyTorch's
     for each in (both, call):
         each.__doc__ = _of_dimensions(each.__doc__ or "", dims)
     return call
@@ -215,21 +216,14 @@ def _fractional_max_pool(dims: int) -> tuple[Callable[..., Both], Callable[..., 
     both.__name__ = both.__qualname__ = f"{name}_with_indices"
     both = located(both)
 
-    def one(
-        input: Tensor,
-        kernel_size: Size,
-        output_size: Size | None = None,
-        output_ratio: Any = None,
-        return_indices: bool = False,
-        _random_samples: Tensor | None = None,
-    ) -> Tensor:
+    def one(*args: Any, **kwargs: Any) -> Tensor:
         """The maximum of each of output_size windows, placed at random
 
         Input (N, C, H, W) or (C, H, W), output (N, C, Hout, Wout) or (C, Hout, Wout).
 
             F.fractional_max_pool2d(tn.ones(2, 3, 8, 8), 2, 5).shape  # [2, 3, 5, 5]
         """
-        return both(input, kernel_size, output_size, output_ratio, _random_samples=_random_samples)[0]
+        return both(*args, **kwargs)[0]
 
     return both, one
 

@@ -127,7 +127,7 @@ class _BatchNorm(_NormBase):
 class BatchNorm1d(_BatchNorm):
     """y = (x - mean) / sqrt(var + eps)·weight + bias, by the statistics of each channel in the batch
 
-    Input (N, C) or (N, C, L). In evaluation the running statistics take the batch's place.
+    Input (N, C) or (N, C, L). In evaluation the running statistics replace the batch's.
 
         nn.BatchNorm1d(3)(tn.ones(2, 3, 8)).shape  # [2, 3, 8]
     """
@@ -139,7 +139,8 @@ class BatchNorm2d(_BatchNorm):
     """y = (x - mean) / sqrt(var + eps)·weight + bias, by the statistics of each channel in the batch
 
     Input (N, C, H, W). In training, running_mean and running_var move towards the batch's statistics by
-    `momentum`, or with None become the mean of all batches'; in evaluation they take the batch's place.
+    `momentum`; if that is None, they are the averages over all batches. In evaluation they replace the
+    batch's statistics.
 
         layer = nn.BatchNorm2d(3)
         layer(tn.ones(2, 3, 4, 4)).shape  # [2, 3, 4, 4]
@@ -151,7 +152,7 @@ class BatchNorm2d(_BatchNorm):
 class BatchNorm3d(_BatchNorm):
     """y = (x - mean) / sqrt(var + eps)·weight + bias, by the statistics of each channel in the batch
 
-    Input (N, C, D, H, W). In evaluation the running statistics take the batch's place.
+    Input (N, C, D, H, W). In evaluation the running statistics replace the batch's.
 
         nn.BatchNorm3d(3)(tn.ones(2, 3, 4, 4, 4)).shape  # [2, 3, 4, 4, 4]
     """

@@ -159,7 +159,7 @@ class ConstantPad1d(_ConstantPad):
 
 
 class ConstantPad2d(_ConstantPad):
-    """An image within a border of one value
+    """Pads an image with one value
 
     nn.ConstantPad2d((1, 1, 0, 0), 3.5)(tn.ones(1, 2, 2)).shape  # [1, 2, 4]
     """

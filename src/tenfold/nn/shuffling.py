@@ -67,7 +67,7 @@ class ChannelShuffle(Module):
 
 
 class Flatten(Module):
-    """The dimensions from start_dim to end_dim made one
+    """Flattens the dimensions from start_dim to end_dim into one
 
     nn.Flatten()(tn.ones(32, 1, 5, 5)).shape  # [32, 25]
     """
@@ -85,7 +85,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One dimension split into several, whose sizes multiply to its own; one of them may be -1
+    """Splits one dimension into several, whose sizes multiply to its own; one of them may be -1
 
     nn.Unflatten(1, (2, 5, 5))(tn.ones(32, 50)).shape  # [32, 2, 5, 5]
     """
@@ -164,7 +164,7 @@ class Unfold(Module):
 
 
 class Upsample(Module):
-    """(N, C, *extents) on a finer grid: of a size, or scaled by a factor
+    """Resamples (N, C, *extents) to a size, or by a factor
 
     mode is nearest, linear (for one dimension), bilinear, bicubic (two) or trilinear (three).
 

@@ -230,7 +230,7 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of `src` and a decoder of `tgt` that attends to what it made
+    """An encoder of `src`, and a decoder of `tgt` that attends to its output
 
     src (S, N, d_model) and tgt (T, N, d_model), or with batch_first N first, or without N; output like tgt.
 

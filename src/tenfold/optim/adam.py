@@ -282,7 +282,7 @@ class NAdam(Updating):
 
 
 class RAdam(Updating):
-    """Rectified Adam: adapts its steps only once the average of squares rests on enough of them
+    """Rectified Adam: takes adaptive steps only once the average of squares covers enough of them
 
     Before that it takes steps of lr·m̂. Later steps are Adam's, times a factor that grows towards 1.
 

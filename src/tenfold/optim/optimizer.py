@@ -90,7 +90,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Optimizer:
-    """Groups of parameters, and what is remembered of each. A subclass gives defaults for the options of a
+    """Groups of parameters, and the state of each parameter. A subclass gives defaults for the options of a
     group, and a method `step(closure=None)` that updates the parameters."""
 
     _stepping = False

@@ -24,6 +24,8 @@ from tenfold.base.errors import TenfoldError
         lambda L, x, n: L.where(x > 0, x, n),
         lambda L, x, n: L.full((1,), n, dtype=x.dtype),
         lambda L, x, n: L.full((2,), n, dtype=x.dtype),
+        lambda L, x, n: L.linspace(0, n, 3, dtype=x.dtype),
+        lambda L, x, n: L.linspace(0, n, 1, dtype=x.dtype),
         lambda L, x, n: x.clone().fill_(n),
     ],
 )

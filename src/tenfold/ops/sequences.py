@@ -136,9 +136,10 @@ def _spaced(
         dtype = dtypes.default_complex_dtype() if complex_ends else dtypes.get_default_dtype()
     if dtype.kind == "bool" and steps > 1:
         raise DTypeError(f"{name} does not space bools")
-    first, last = (_end(each, dtype) for each in ends)
+    first = _end(start, dtype)
     if steps < 2:
         return flat.slice(flat.reshape(first, (1,)), (0,), (steps,)), dtype
+    last = _end(end, dtype)
     step = (last - first) / (steps - 1)
     if dtype in (dtypes.float16, dtypes.bfloat16):
         step = flat.convert(flat.convert(step, dtype), dtypes.float32)
@@ -153,7 +154,7 @@ def _end(number: flat.Operand, dtype: DType) -> Value:
     wide = dtype if dtype.is_complex or dtype is dtypes.float64 else dtypes.float64
     if dtype.is_floating_point and dtype is not dtypes.float64:
         wide = dtypes.float32
-    if dtype.is_floating_point and not isinstance(number, Value):
+    if not isinstance(number, Value):
         number = number_in(number, dtype)
     held = number if isinstance(number, Value) else flat.constant(number, dtypes.of_python(number))
     if isinstance(number, float):

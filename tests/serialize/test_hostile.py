@@ -366,3 +366,14 @@ def test_a_pipe_or_a_device_in_the_place_of_a_file_is_not_waited_for(name, tmp_p
     os.symlink("/dev/zero", tmp_path / f"endless-{name}")
     with pytest.raises(tn.TenfoldError, match="no regular file"):
         tn.load(tmp_path / f"endless-{name}")
+
+
+@pytest.mark.parametrize("name", ["current", "shape", "_open_dims", "_saved_apart", "__class__"])
+def test_an_attribute_does_not_take_the_place_of_what_every_tensor_has(name):
+    tensor = torch.ones(2)
+    vars(tensor)[name] = 5
+    file = io.BytesIO()
+    torch.save({"x": tensor}, file)
+    file.seek(0)
+    with pytest.raises(tn.FormatError, match=f"the place of Tensor.{name}\\b"):
+        tn.load(file)

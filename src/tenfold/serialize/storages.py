@@ -292,11 +292,11 @@ def finish_tensor(tensor: Tensor, placed: Placed, shared: bool) -> Tensor:
 def attributes(tensor: Tensor) -> dict[str, Any]:
     """What a user's program has set on a tensor: t.name = value."""
     held = vars(tensor)
-    return {name: held[name] for name in held if name not in _OWN} if held else held
+    return {name: held[name] for name in held if name not in OWN} if held else held
 
 
 # What the package itself keeps there.
-_OWN = (SAVED_APART, "_open_dims")
+OWN = (SAVED_APART, "_open_dims")
 
 
 class Saved:

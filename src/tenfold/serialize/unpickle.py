@@ -19,7 +19,8 @@ from tenfold.base.errors import FormatError, TenfoldError, UnsafePickle
 from tenfold.base.size import Size
 from tenfold.serialize import sparse
 from tenfold.serialize.sparse import PlacedSparse
-from tenfold.serialize.storages import META, STORAGES, Placed, PlacedMeta, Storage
+from tenfold.serialize.storages import META, OWN, STORAGES, Placed, PlacedMeta, Storage
+from tenfold.tensor import Tensor
 
 MAX_DEPTH = 100
 CROWDED = 100  # keys with one hash
@@ -352,6 +353,15 @@ def require_spread(keys: Iterable[Any], counts: Counter[int]) -> None:
                 raise FormatError("keys of a dict of the file collide: they were chosen to take long to read")
 
 
+def require_own_names(attributes: dict[Any, Any]) -> None:
+    """Refuse attributes that would stand before what every tensor has."""
+    for name in attributes:
+        if type(name) is not str:
+            raise FormatError("attributes of a tensor of the file have no names")
+        if name in OWN or hasattr(Tensor, name):
+            raise FormatError(f"a tensor of the file has an attribute in the place of Tensor.{name}")
+
+
 def tensors_in(item: Any) -> list[Placed]:
     """The tensors of what was read, each once; what is no data, or has no end, is refused."""
     found: dict[Placed, None] = {}
@@ -367,8 +377,7 @@ def tensors_in(item: Any) -> list[Placed]:
             seen.add(item)
             if kind is Placed:
                 found[item] = None
-            if not all(type(name) is str for name in item.attributes):
-                raise FormatError("attributes of a tensor of the file have no names")
+            require_own_names(item.attributes)
             visit(item.attributes, depth + 1)
         elif kind is PlacedSparse:
             found.update(dict.fromkeys(item.parts))

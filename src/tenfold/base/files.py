@@ -8,6 +8,8 @@ import os
 import stat
 from typing import BinaryIO
 
+from tenfold.base.errors import ArgumentError, FormatError
+
 
 def opened(path: str | os.PathLike[str]) -> BinaryIO:
     """A regular file, to be read; an `OSError` for anything else."""
@@ -19,3 +21,17 @@ def opened(path: str | os.PathLike[str]) -> BinaryIO:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
+
+
+def contents(path: str | os.PathLike[str], what: str) -> bytes:
+    """All of a file that a user named; `what` says which kind is meant."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentError(f"takes a path or the bytes of a file, not {type(path).__name__}")
+    try:
+        with opened(path) as file:
+            return file.read()
+    except (OSError, ValueError) as error:  # a path with a null byte is a ValueError
+        raise FormatError(
+            f"{os.fspath(path)} cannot be read: {getattr(error, 'strerror', None) or error}",
+            help=f"give the path of a {what}",
+        ) from None

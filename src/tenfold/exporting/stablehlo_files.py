@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from tenfold.base import files
 from tenfold.base.devices import Device
 from tenfold.base.dim import Dim
 from tenfold.base.errors import ArgumentError, FormatError, GradientError, ShapeError, located
@@ -120,13 +121,4 @@ def load_stablehlo(source: str | os.PathLike[str] | bytes) -> LoadedModule:
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         return LoadedModule(*untrusted.read(bytes(source)))
-    if not isinstance(source, (str, os.PathLike)):
-        raise ArgumentError(f"takes a path or the bytes of a file, not {type(source).__name__}")
-    try:
-        with open(source, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise FormatError(
-            f"{os.fspath(source)} cannot be read: {error.strerror}", help="give the path of a StableHLO file"
-        ) from None
-    return LoadedModule(*untrusted.read(data))
+    return LoadedModule(*untrusted.read(files.contents(source, "StableHLO file")))

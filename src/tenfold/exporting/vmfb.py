@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tenfold.base import files
 from tenfold.base.dim import Dim
 from tenfold.base.errors import ArgumentError, FormatError, located
 from tenfold.exporting import untrusted, vmfb_process
@@ -84,13 +85,4 @@ def load_vmfb(source: str | os.PathLike[str] | bytes, target: str = "cpu") -> Bu
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         return BuiltModule(bytes(source), target)
-    if not isinstance(source, (str, os.PathLike)):
-        raise ArgumentError(f"takes a path or the bytes of a file, not {type(source).__name__}")
-    try:
-        with open(source, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise FormatError(
-            f"{os.fspath(source)} cannot be read: {error.strerror}", help="give the path of a .vmfb file"
-        ) from None
-    return BuiltModule(data, target)
+    return BuiltModule(files.contents(source, ".vmfb file"), target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -228,3 +229,54 @@ def test_a_file_of_others_may_have_open_sizes():
         %0 = stablehlo.add %a, %a : tensor<?x3xf32> return %0 : tensor<?x3xf32> } }"""
     run = tn.load_stablehlo(text)
     assert run(tn.ones(2, 3)).shape == (2, 3) and run(tn.ones(5, 3)).shape == (5, 3)
+
+
+@pytest.mark.parametrize("load", [tn.load_stablehlo, tn.load_vmfb])
+def test_a_pipe_or_a_device_in_the_place_of_a_program_is_not_waited_for(load, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(tn.FormatError, match="no regular file"):
+            load(path)
+    with pytest.raises(tn.FormatError, match="null byte"):
+        load("a\0b")
+
+
+UNHEARD = """
+import signal
+import tenfold as tn
+from tenfold.exporting import untrusted
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM, signal.SIGCHLD})
+readers = []
+for comment in (b"one", b"two"):
+    tn.load_stablehlo(b"module { func.func @main() { return } } // " + comment)
+    readers.append(untrusted._child)
+print(readers[0] is readers[1])
+"""
+
+
+def test_one_reader_serves_where_the_program_ignores_or_blocks_signals(tmp_path, monkeypatch):
+    monkeypatch.setenv("TENFOLD_CACHE_DIR", str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", UNHEARD], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "True\n", done.stderr
+
+
+def test_limits_that_the_user_set_are_those_after_a_file_was_read():
+    program = """if True:
+    import resource
+    from tenfold.exporting import untrusted
+    limits = {resource.RLIMIT_DATA: 900 << 20, resource.RLIMIT_CPU: 90}
+    for limit, soft in limits.items():
+        resource.setrlimit(limit, (soft, resource.getrlimit(limit)[1]))
+    before = untrusted.confine(0, 1000.0, 4 << 30)
+    for limit, soft in limits.items():
+        assert resource.getrlimit(limit)[0] == soft
+    untrusted.let_go(before)
+    for limit, soft in limits.items():
+        assert resource.getrlimit(limit)[0] == soft
+    untrusted.let_go(untrusted.confine(0, 3.0, 1 << 20))
+    for limit, soft in limits.items():
+        assert resource.getrlimit(limit)[0] == soft
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

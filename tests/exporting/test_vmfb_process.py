@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.base import forking
 from tenfold.exporting import untrusted, vmfb_process
 
 pytest.importorskip("iree.compiler")
@@ -123,10 +124,57 @@ def test_a_process_that_was_forked_is_told_to_load_the_file_itself(run, monkeypa
         run(tn.ones(3))
 
 
-def test_its_process_ends_with_the_module(run):
-    process = run._executable._process
-    run._executable = None
-    assert process.wait(10) is not None
+FORKED = """
+import os, sys, threading, time
+import tenfold as tn
+from tenfold.base import forking
+from tenfold.exporting import untrusted
+data = open(sys.argv[1], "rb").read()
+run = tn.load_vmfb(data)
+threading.Thread(target=run._executable._lock.acquire).start()  # as a call does while it computes
+time.sleep(0.1)
+start = time.monotonic()
+child = os.fork()
+if child == 0:
+    try:
+        run(tn.ones(3))
+    except tn.EngineError as error:
+        print(error.message, flush=True)
+    print(tn.load_vmfb(data)(tn.ones(3)).tolist(), flush=True)
+    untrusted._stop()
+    os._exit(0)
+assert time.monotonic() - start < 1, "the fork waited for the file"
+os.waitpid(child, 0)
+run._executable._lock.release()
+print(run(tn.ones(3)).tolist())
+"""
+
+
+def test_a_fork_waits_for_no_file_and_may_load_it_itself(foreign, tmp_path):
+    path = tmp_path / "x.vmfb"
+    path.write_bytes(foreign)
+    command = [sys.executable, "-c", FORKED, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    refusal = "the .vmfb runs in a process of its own, which belongs to the process that loaded it"
+    assert done.stdout.splitlines() == [refusal, "[3.0, 3.0, 3.0]", "[3.0, 3.0, 3.0]"], done.stderr
+
+
+def test_its_process_ends_with_the_module_and_leaves_no_lock(foreign):
+    tn.load_vmfb(foreign)
+    locks = len(forking._locks)
+    module = tn.load_vmfb(foreign)
+    process = module._executable._process
+    del module
+    assert process.poll() is not None
+    assert len(forking._locks) == locks
+
+
+@pytest.mark.parametrize("reply", [b"[]\n", b"{}\n", b'{"bytes": 0, "arrays": [["float32", [4]]]}\n', b"x\n"])
+def test_a_reply_that_makes_no_sense_ends_the_process(run, reply, monkeypatch):
+    monkeypatch.setattr(run._executable._process, "stdout", io.BytesIO(reply))
+    with pytest.raises(tn.EngineError, match="its reply makes no sense"):
+        run(tn.ones(3))
+    assert run._executable._process.poll() is not None
 
 
 ENDLESS = """

@@ -41,6 +41,7 @@ SECONDS = 60.0  # of the clock that reading a file may take, and one more for ea
 PROCESSOR_SECONDS = 3.0  # of computing, likewise
 COMPILE_SECONDS = 3600.0
 IDLE_SECONDS = 20.0  # after which the child ends
+DYING = 0.2  # a pipe of a process closes a moment before it has ended
 MEMORY = 4 << 30  # bytes that the child may ask for to compile a file, and more for a large one
 READING_MEMORY = 512 << 20  # likewise to read it
 PER_BYTE = 64
@@ -131,7 +132,7 @@ def _ask(request: dict[str, Any], data: bytes, seconds: float) -> bytes:
             try:
                 reply, payload = exchange(_started(), request, data, seconds)
             except EOFError:
-                reply = {"died": _stop()}
+                reply = {"died": _stop(DYING)}
                 continue
             except BaseException:
                 _stop()
@@ -219,7 +220,7 @@ def spawned(command: str) -> subprocess.Popen[bytes]:
         raise
     if not ready:
         raise EngineError(
-            f"the process in which a file that others wrote is read does not start ({end(child)})",
+            f"the process in which a file that others wrote is read does not start ({end(child, DYING)})",
             help=f"try: {sys.executable} -c 'import tenfold'",
         )
     return child
@@ -231,17 +232,18 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
         os.killpg(child.pid, signal.SIGKILL)
 
 
-def _stop() -> str:
-    """End the child; how it ended, if it had already."""
+def _stop(patience: float = 0.0) -> str:
+    """End the child; how it ended, if it did by itself."""
     global _child
     child, _child = _child, None
-    return "not started" if child is None else end(child)
+    return "not started" if child is None else end(child, patience)
 
 
-def end(child: subprocess.Popen[bytes]) -> str:
-    """End a process; how it ended, if it had already."""
+def end(child: subprocess.Popen[bytes], patience: float = 0.0) -> str:
+    """End a process; how it ended, if it did by itself within so many seconds."""
     with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(0.2)  # its pipe closes a moment before it has ended
+        if patience:
+            child.wait(patience)
     code = child.poll()
     if code is None:
         _kill(child)
@@ -284,11 +286,20 @@ def receive(stream: IO[bytes]) -> tuple[dict[str, Any], bytes]:
     return header, data
 
 
-def serve() -> None:
-    """The child: answer requests until the other end closes, or is silent for long."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+def ends_of_pipes() -> tuple[IO[bytes], IO[bytes]]:
+    """Where the child reads requests and writes replies. It hears all signals that it needs, also those that
+    the user's program ignores or blocks: a child inherits that."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for each in (signal.SIGALRM, signal.SIGCHLD, signal.SIGIO, signal.SIGXCPU):
+        signal.signal(each, signal.SIG_DFL)
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no reply
+    return requests, replies
+
+
+def serve() -> None:
+    """The child: answer requests until the other end closes, or is silent for long."""
+    requests, replies = ends_of_pipes()
     waiting = selectors.DefaultSelector()
     waiting.register(requests, selectors.EVENT_READ)
     replies.write(b"ready\n")
@@ -355,27 +366,28 @@ def _compiled(data: bytes) -> bytes:
     return xla.serialize(xla.compile(portable.read(data), Device("cpu")))
 
 
-def confine(size: int, seconds: float, memory: int) -> None:
+def confine(size: int, seconds: float, memory: int) -> dict[int, tuple[int, int]]:
     """No core files, and no more memory, beside what is held already, and processor time than a file of this
-    size may take."""
+    size may take. What the limits of those were before."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for limit, soft in (
+    before = {}
+    for limit, most in (
         (resource.RLIMIT_DATA, _held() + memory + PER_BYTE * size),
         (resource.RLIMIT_CPU, math.ceil(time.process_time() + seconds)),
     ):
-        _, hard = resource.getrlimit(limit)
-        resource.setrlimit(limit, (soft if hard < 0 else min(soft, hard), hard))
+        before[limit] = soft, hard = resource.getrlimit(limit)
+        resource.setrlimit(limit, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
+    return before
 
 
-def let_go() -> None:
-    """Lift the limits that `confine` set."""
+def let_go(limits: dict[int, tuple[int, int]]) -> None:
+    """Set the limits again that were before `confine`."""
     import resource
 
-    for limit in (resource.RLIMIT_DATA, resource.RLIMIT_CPU):
-        _, hard = resource.getrlimit(limit)
-        resource.setrlimit(limit, (hard, hard))
+    for limit, both in limits.items():
+        resource.setrlimit(limit, both)
 
 
 def _held() -> int:

@@ -81,6 +81,10 @@ def _saved(write: Callable[[io.BytesIO], None]) -> bytes:
 @functools.cache
 def checkpoint() -> bytes:
     state = {"weight": tn.ones(2, 3), "steps": [1, 2.5, None], ("a", 1): {"k": tn.zeros(2, dtype=tn.int64)}}
+    state |= {"leaf": nn.Parameter(tn.ones(2)), "nowhere": tn.ones(2, device="meta"), "tagged": tn.ones(3)}
+    state |= {"sparse": tn.eye(2).to_sparse(), "bytes": tn.zeros(2, dtype=tn.uint16)}
+    for name in ("leaf", "nowhere", "tagged"):
+        state[name].tag = {"of": state["weight"]}
     return _saved(lambda file: tn.save(state, file))
 
 
@@ -142,21 +146,27 @@ def vmfb() -> bytes:
     return compile_str(text, target_backends=["llvm-cpu"], input_type="torch")
 
 
-def repacked(chance: random.Random) -> bytes:
-    """A `.vmfb` whose module or machine code is damaged and has the right checksum: IREE must refuse it, or
-    it does what it does in a process of its own."""
-    data = bytearray(vmfb())
+def repacked(whole: bytes, chance: random.Random) -> bytes:
+    """An archive of which one part is damaged and has the right checksum: the pickle of a checkpoint, or the
+    module or the machine code of a `.vmfb`, which then does what it does in a process of its own."""
+    data = bytearray(whole)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        part = chance.choice(archive.infolist())
-        module = archive.read(part)
-    changed = mutated(module, chance)[: len(module)].ljust(len(module), b"\0")
-    start = data.index(module)
-    data[start : start + len(module)] = changed
+        part = chance.choice([each for each in archive.infolist() if each.file_size])
+        inside = archive.read(part)
+    changed = mutated(inside, chance)[: len(inside)].ljust(len(inside), b"\0")
+    start = data.index(inside)
+    data[start : start + len(inside)] = changed
     checksum, written = (struct.pack("<I", each) for each in (zlib.crc32(changed), part.CRC))
     return bytes(data.replace(written, checksum))
 
 
 LOOPING = "loops"  # printed before a program that may never end is run
+
+
+def run_machine_code(data: bytes) -> None:
+    module = tn.load_vmfb(data)
+    print(LOOPING, flush=True)
+    module(tn.ones(3))
 
 
 def run_module(data: bytes) -> None:
@@ -286,7 +296,7 @@ def random_instructions(chance: random.Random) -> bytes:
 
 
 FORMATS = {
-    "pt": Format(checkpoint, _load),
+    "pt": Format(checkpoint, _load, lambda chance: repacked(checkpoint(), chance), share=0.8),
     "legacy": Format(legacy, _load, random_instructions),
     "script": Format(script, _load),
     "safetensors": Format(safetensors, _load),
@@ -294,7 +304,7 @@ FORMATS = {
     "mlirbc": Format(bytecode, run_module),
     "mlir": Format(text, run_module, hostile_module),
     "program": Format(text, run_module, hostile_program, share=0.9),
-    "vmfb": Format(vmfb, lambda data: tn.load_vmfb(data), repacked),
+    "vmfb": Format(vmfb, run_machine_code, lambda chance: repacked(vmfb(), chance)),
     "purple": Format(lambda: PURPLE.encode(), read_source, hostile_source),
     "cache": Format(entry, read_entry),
 }

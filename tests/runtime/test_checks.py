@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import tenfold as tn
@@ -83,3 +86,26 @@ def test_the_first_check_that_fails_is_the_one_that_is_named():
     with pytest.raises(IndexError, match="of size 6"):
         both(tn.tensor(1), tn.tensor(11)).item()
     assert both(tn.tensor(1), tn.tensor(2)).item() == 3
+
+
+UNREAD = """
+import os
+from tenfold.base.errors import IndexOutOfRange
+from tenfold.runtime import checks
+
+class Run:  # as on a GPU, where nobody waits for the verdict
+    def __init__(self, error):
+        self.failure = lambda results: error
+
+checks._settle_later(Run(None), [])
+checks._settle_later(Run(IndexOutOfRange("index 600 is out of range")), [])
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def test_a_failed_check_that_nobody_read_is_told_once_when_the_program_ends():
+    done = subprocess.run([sys.executable, "-c", UNREAD], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+    assert done.stderr.count("index 600 is out of range") == 1

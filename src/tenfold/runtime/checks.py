@@ -2,12 +2,16 @@
 is raised for it.
 
 A program that writes over its inputs must lose nothing when a check fails: it gives them back unchanged. On a
-GPU nobody waits for the verdict: the error is raised by whoever reads a result, or a few runs later.
+GPU nobody waits for the verdict: the error is raised by whoever reads a result, or a few runs later, or else
+printed when the program ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
+import os
+import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -70,8 +74,7 @@ class Loaded:
         if (self.donated or ahead) and self.device.type != "cpu":
             if self.device.mesh is None:
                 xla.fetch_ahead(results[-1])
-            with _lock:
-                _unsettled.append((self, results[-1:]))
+            _settle_later(self, results[-1:])
             return results, None
         return results, self.failure(results)
 
@@ -90,6 +93,26 @@ class Loaded:
 _lock = forkable(threading.Lock())
 _unsettled: list[tuple[Loaded, Any]] = []
 AHEAD = 2  # runs that may be under way unsettled, so that the device never waits for the next
+os.register_at_fork(after_in_child=_unsettled.clear)  # the parent hears of them
+
+
+def _settle_later(loaded: Loaded, results: list[Any]) -> None:
+    _settle_at_exit()
+    with _lock:
+        _unsettled.append((loaded, results))
+
+
+@functools.cache
+def _settle_at_exit() -> None:
+    """See to it that the program does not end without a word about a check that failed in its last runs."""
+    atexit.register(_tell)
+
+
+def _tell() -> None:
+    try:
+        settle()
+    except TenfoldError as error:
+        sys.excepthook(type(error), error, None)
 
 
 def settle(ahead: int = 0) -> None:

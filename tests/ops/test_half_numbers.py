@@ -89,3 +89,17 @@ def test_an_integer_divisor_that_wraps_around_to_zero_is_refused(name):
     assert divide(tn.tensor([100], dtype=tn.int8), 300).tolist() == [
         getattr(torch, name)(torch.tensor([100], dtype=torch.int8), 300).item()
     ]
+
+
+@pytest.mark.parametrize("alpha", [0.3, 3, -1.7])
+@pytest.mark.parametrize("name", ["add", "sub", "rsub"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_scaled_sum_is_rounded_once_as_pytorch_rounds_whole_vectors(dtype, name, alpha):
+    """Of the elements left over it rounds the product, too: see docs/differences.md."""
+    given = np.random.default_rng(0).standard_normal((2, 1024)).astype(np.float32)
+
+    def run(lib):
+        x, y = (lib.tensor(each).to(getattr(lib, dtype)) for each in given)
+        return getattr(lib, name)(x, y, alpha=alpha).float().numpy()
+
+    np.testing.assert_array_equal(run(tn), run(torch))

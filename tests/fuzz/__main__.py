@@ -1,9 +1,9 @@
 """`python -m tests.fuzz [--count N] [--seed S] [--only FORMAT]`: hostile inputs of every format that is read.
 
 Each format is read by a worker, which is watched: it may not die, compute for more than five seconds on an
-input or wait for a minute, hold more than a gigabyte with its own child, or raise what is no error of
-Tenfold's. Processor time is what counts, so a busy machine makes no findings. What is found is printed with
-the seed that makes it again: `python -m tests.fuzz --only FORMAT --seed S --count 1 --here`.
+input, wait for a minute while nothing computes, hold more than a gigabyte with its own child, or raise what
+is no error of Tenfold's. Processor time is what counts, so a busy machine makes no findings. What is found is
+printed with the seed that makes it again: `python -m tests.fuzz --only FORMAT --seed S --count 1 --here`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import traceback
 from pathlib import Path
 
 SECONDS = 5.0  # of processor time, for one input
-WAIT = 60.0  # of the clock, for one input
-START = 300.0  # of the clock, until the first input is read: engines are loaded, and valid files made
+WAIT = 60.0  # of the clock, in which nothing computes
+START = 300.0  # likewise, until the first input is read: engines are loaded, and valid files made
 BYTES = 1 << 30
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -88,22 +88,26 @@ def note(findings: list[str], finding: str) -> None:
 
 
 def follow(worker: subprocess.Popen[str], findings: list[str], name: str) -> tuple[int, str | None]:
-    """The last seed of a worker, and why it ended before it was done: of a program whose own loop takes long,
+    """The last seed of a worker, and why it ended before it was done: of a program that takes long itself,
     without a reason. docs/security.md says that such a program may run for ever."""
     from tests.fuzz.inputs import LOOPING
 
     assert worker.stdout is not None
     waiting = selectors.DefaultSelector()
     waiting.register(worker.stdout, selectors.EVENT_READ)
-    at, began, used, loops = -1, time.monotonic(), 0.0, False
+    at, used, loops = -1, 0.0, False
+    seen, idle = 0.0, time.monotonic()  # the last processor time, and since when it has not changed
     told = b""  # read here, since what a stream has read ahead, `select` does not see
     try:
         while True:
             if b"\n" not in told and not waiting.select(0.5):
-                if at >= 0 and processor_time(worker.pid) - used > SECONDS:
+                now = processor_time(worker.pid)
+                if at >= 0 and now - used > SECONDS:
                     return at, "" if loops else f"computes for over {SECONDS:.0f} s"
-                if time.monotonic() - began > (patience := START if at < 0 else WAIT):
-                    return at, f"hangs for over {patience:.0f} s"
+                if now != seen:
+                    seen, idle = now, time.monotonic()
+                if time.monotonic() - idle > (patience := START if at < 0 else WAIT):
+                    return at, "" if loops else f"hangs for over {patience:.0f} s"
                 continue
             if b"\n" not in told:
                 more = os.read(worker.stdout.fileno(), 1 << 16)
@@ -114,7 +118,7 @@ def follow(worker: subprocess.Popen[str], findings: list[str], name: str) -> tup
             first, _, told = told.partition(b"\n")
             line = first.decode(errors="replace")
             if line == LOOPING:
-                began, used, loops = time.monotonic(), processor_time(worker.pid), True
+                used, idle, loops = processor_time(worker.pid), time.monotonic(), True
                 continue
             if line == "done":
                 return at, None
@@ -122,7 +126,7 @@ def follow(worker: subprocess.Popen[str], findings: list[str], name: str) -> tup
             if word == "wrong":
                 note(findings, f"{name} seed {number}: {' '.join(rest).strip()}")
                 continue
-            at, began, used, loops = int(number), time.monotonic(), processor_time(worker.pid), False
+            at, used, idle, loops = int(number), processor_time(worker.pid), time.monotonic(), False
             if at % 50 == 0 and memory(worker.pid) > BYTES:
                 return at, f"holds {memory(worker.pid) >> 20} MB"
     finally:

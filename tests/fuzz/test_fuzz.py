@@ -82,12 +82,22 @@ def test_a_finding_is_printed_before_the_run_ends(capsys):
     assert capsys.readouterr().out == "  x seed 7: KeyError: no key\n"
 
 
-def test_a_program_whose_own_loop_takes_long_is_no_finding(monkeypatch):
+@pytest.mark.parametrize("endless", ["while True: pass", "time.sleep(60)"])
+def test_a_program_that_takes_long_itself_is_no_finding(endless, monkeypatch):
     monkeypatch.setattr(driver, "SECONDS", 1.0)
-    looping = f"print({inputs.LOOPING!r}, flush=True)\nwhile True: pass"
+    monkeypatch.setattr(driver, "WAIT", 2.0 if "sleep" in endless else 600.0)
+    looping = f"print({inputs.LOOPING!r}, flush=True)\n{endless}"
     command = [sys.executable, "-c", BROKEN.format(looping)]
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert driver.follow(worker, [], "x") == (7, "")
+
+
+def test_a_worker_that_computes_now_and_then_does_not_hang(monkeypatch):
+    monkeypatch.setattr(driver, "WAIT", 2.0)
+    slowly = "for _ in range(8): time.sleep(0.5); sum(range(3_000_000))"
+    command = [sys.executable, "-c", BROKEN.format(slowly)]
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert driver.follow(worker, [], "x") == (7, None)
 
 
 @pytest.mark.slow

@@ -448,6 +448,17 @@ def test_a_cached_choice_is_not_used_for_lists_of_other_things():
         view.bind((x, [2, 8.0]), {})
 
 
+def test_a_list_of_so_many_bools_has_so_many_however_the_call_was_found():
+    backward = resolver("native_layer_norm_backward")
+    given = (x, x, [3], y, y, None, None)
+    for _ in range(2):
+        assert backward.bind((*given, [True, False, np.bool_(True)]), {})[1][-1] == (True, False, True)
+        assert backward.bind((*given, (True, False, True)), {})[1][-1] == (True, False, True)
+        for wrong in ([True] * 4, (True, False), []):
+            with pytest.raises(ArgumentError, match=f"takes 3 bools, not {len(wrong)}"):
+                backward.bind((*given, wrong), {})
+
+
 @pytest.mark.parametrize(
     ("name", "args", "kwargs", "argument", "value"),
     [

@@ -9,6 +9,7 @@ all but the tensors hash. What the types of a call decide is decided once: after
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import index as as_int
 from typing import Any, NamedTuple
 
@@ -308,6 +309,8 @@ class _Fitter:
             fits = [self._fit_element(e, type) for e in value]
             if None in fits:
                 return None
+            if type.kind == "bool" and type.list_size > 0:
+                return partial(_exactly, type.list_size)
             if all(fit is _keep for fit in fits):
                 return tuple
             convert = _KINDS[type.kind].convert
@@ -378,6 +381,13 @@ class _Kind(NamedTuple):
 
 def _keep(value: Any) -> Any:
     return value
+
+
+def _exactly(size: int, entries: Sequence[Any]) -> tuple[bool, ...]:
+    """So many bools, as the length of a list is not looked at when a call is resolved."""
+    if len(entries) != size:
+        raise ArgumentError(f"takes {size} bools, not {len(entries)}")
+    return tuple(map(bool, entries))
 
 
 def _is_int(value: Any) -> bool:

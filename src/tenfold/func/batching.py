@@ -120,8 +120,8 @@ def _batch(
     places: Sequence[int | None],
     different: bool,
 ) -> flat.Function:
-    """The function on the whole batch. Random states, where elements have their own, are made from the one
-    there is; of what becomes of them, the first counts on for all."""
+    """The function on the whole batch. If elements have random states of their own, these are made from the
+    one state there is; after the call, the first of them becomes the state for all."""
     states = recorded.states() if different else set()
     leaf_dims = [
         0 if i in states else None if place is None else dims[place]
@@ -169,7 +169,7 @@ def _stack(value: flat.Value, is_stacked: bool, size: int) -> flat.Value:
 
 
 def _own_states(state: flat.Value, size: int) -> flat.Value:
-    """For each element of the batch a state with a key of its own, that counts from where this one is."""
+    """A state for each element of the batch: with a key of its own, counting from where this one is."""
     key, count = flat.slice(state, (0,), (1,)), flat.slice(state, (1,), (2,))
     number = lambda word: flat.constant(word, dtypes.uint64)
     keys = key + (flat.iota((size,), 0, dtypes.uint64) + 1) * number(0x9E3779B97F4A7C15)
@@ -204,7 +204,7 @@ def _in_chunks(mapped: _Mapped, size: int, chunk_size: int) -> Any:
 
 
 def _argument_dims(in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int | None]:
-    """For each tensor among the arguments the dimension that counts the batch, from the front."""
+    """For each tensor among the arguments, the dimension that counts the batch, from the front."""
     if isinstance(in_dims, list):
         in_dims = tuple(in_dims)
     if not isinstance(in_dims, (int, tuple)) or isinstance(in_dims, bool):

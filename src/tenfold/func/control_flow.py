@@ -132,7 +132,8 @@ def while_loop(
 
 
 class Inputs:
-    """The values that a node takes: those given to its functions, and those that they read from outside."""
+    """The values that a node takes: those that its functions are given, and those that they read from
+    outside."""
 
     def __init__(self, values: Sequence[Value]):
         self.values = list(values)
@@ -161,7 +162,7 @@ class Inputs:
 def _branch(
     recorded: RecordedFunction, places: tuple[int, ...], targets: list[Target], before: list[int]
 ) -> Part:
-    """A branch gives what it returns, then what all that either branch writes holds at its end."""
+    """A branch's results: what it returns, then the final values of all that either branch writes."""
     written = {target: recorded.count + i for i, target in enumerate(recorded.writes)}
     ends = [written.get(target, -1 - place) for target, place in zip(targets, before, strict=True)]
     return Part(recorded.trace, places, (*range(recorded.count), *ends))

@@ -20,7 +20,7 @@ from tenfold.trace.graph import Value
 
 
 class Level:
-    """One level of differentiation: its leaves, and whether what comes out may be differentiated further."""
+    """One level of differentiation: its leaves, and whether its results may be differentiated further."""
 
     def __init__(self, tensors: Sequence[Tensor]):
         self.followed = context.grad_enabled
@@ -62,7 +62,7 @@ class Level:
 
 
 def _leaf(tensor: Tensor) -> Tensor:
-    """A tensor's value as a leaf of a level; through it gradients flow on, where a level outside follows."""
+    """A tensor's value as a leaf of a level. Gradients flow on through it if an outer level follows."""
     if tensor.dtype.kind not in ("float", "complex"):
         raise DTypeError(
             f"derivatives are by floats and complex numbers, not by {tensor.dtype.name}",

@@ -138,8 +138,8 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Make the batch norms of a module keep no running statistics, in place: a transformed function cannot
-    write them."""
+    """Make the batch norms of a module keep no running statistics, in place, since a transformed function
+    cannot write them."""
     for module in root.modules():
         if "running_mean" in module._buffers and "num_batches_tracked" in module._buffers:
             module.running_mean = module.running_var = module.num_batches_tracked = None

@@ -34,7 +34,7 @@ class Counter:
 
 class Replaced:
     """Where the present data of a value is: in the `memory` that held it, if that was written `since`; or in
-    the `tensor` that held it and looks at other memory now (`rebound`)."""
+    the `tensor` that held it, if that refers to other memory now (`rebound`)."""
 
     __slots__ = ("counted", "counter", "memory", "rebound", "since", "tensor", "writer")
 
@@ -122,15 +122,15 @@ def note_own_write(value: Value, by: Value) -> None:
 
 
 def is_told(value: Value, node: Node | None = None) -> bool:
-    """Whether autograd was told that a value was written over, by another node than this one."""
+    """Whether autograd knows that another node than this one wrote over a value."""
     if value not in _values or not value.replaced.is_told:
         return False
     return node is None or value.replaced.writer is None or value.replaced.writer() is not node
 
 
 def is_replaced(value: Value) -> bool:
-    """Whether a value, or the memory that it is a view of, has other data now of which autograd was not
-    told."""
+    """Whether a value, or the memory that it is a view of, now has other data that autograd does not know
+    of."""
     entry = value.replaced if value in _values else None
     if entry is not None and (entry.rebound or entry.in_memory):
         return not entry.is_told
@@ -151,9 +151,9 @@ def is_touched(node: Node) -> bool:
 
 
 def present_inputs(node: Node, saved: Collection[int], derived: Collection[int], inputs: list[Value]) -> None:
-    """Put the present data of the inputs that a node's gradient saved in their places in `inputs`. It is
-    refused for those of which the gradient needs more, `derived` in the forward pass from what they held:
-    PyTorch saves some of that, and computes some of it again."""
+    """Replace in `inputs` what a node's gradient saved by its present data. Inputs are refused if the
+    gradient needs values `derived` from them in the forward pass: PyTorch saves some of those, and computes
+    others again."""
     row = node.callee.row if isinstance(node.callee, OpCall) else None
     as_views = () if row is None else row.saves_views
     unknown = () if row is not None and row.saves == "inputs" else derived

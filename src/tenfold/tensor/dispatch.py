@@ -86,7 +86,7 @@ class Plan:
 
 @functools.cache
 def return_type(name: str, fields: tuple[str, ...]) -> Any:
-    """The class of what an op gives that has several named results, as `tenfold.return_types` has it."""
+    """The class of an op's several named results, as in `tenfold.return_types`."""
     named: Any = collections.namedtuple(name, fields)  # type: ignore[misc]
 
     def made(cls: Any, *results: Any, **by_name: Any) -> Any:
@@ -168,7 +168,8 @@ def invoke(row: Row, arguments: Sequence[Any], where: Any) -> Any:
 
 
 def _in_format(plan: Plan, arguments: Sequence[Any], position: int, where: Any) -> Tensor:
-    """Call a row whose result is to lie in another order in memory: a new one, or the tensor as it is."""
+    """Call a row whose result gets another memory format: a new tensor, or the given one if it has it
+    already."""
     memory_format = arguments[position]
     if plan.view:
         viewed: Tensor = arguments[0]
@@ -197,7 +198,7 @@ def _recorded(plan: Plan, arguments: Sequence[Any], values: list[Any], where: An
 
 
 def _moved_on(state: Value) -> bool:
-    """Whether an op has drawn from its generator: attention without dropout gives the state back as it is."""
+    """Whether an op has drawn from its generator: attention without dropout returns the state unchanged."""
     if state.node is None:
         return True
     fragment = state.node.callee.fragment
@@ -212,8 +213,8 @@ def _bound_depth(results: Sequence[Value]) -> None:
 
 
 def _writing(plan: Plan, arguments: Sequence[Any], values: list[Any], where: Any) -> Any:
-    """Call a row that writes to arguments: after its results it gives what these hold from then on. Gradients
-    pass by, as they do by what is written to `x.detach()`."""
+    """Call a row that writes to its arguments: after its results it returns their new values. Gradients
+    bypass these, as they bypass what is written to `x.detach()`."""
     if plan.row.host:
         results = _host_results(plan, values, where)
     else:
@@ -495,8 +496,8 @@ def _casts_out(row: Row) -> bool:
 
 
 def into(out: Any, result: Any, casts: bool = False) -> Any:
-    """Put results into the tensors given as `out=`, which are of their dtype, or hold them if the op `casts`
-    them; one of another shape is resized."""
+    """Write results into the tensors given as `out=`. These have the results' dtype, or can hold it if the op
+    `casts`; a tensor of another shape is resized."""
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise ArgumentError(f"out= takes a tuple of {len(result)} tensors, one for each result")

@@ -17,8 +17,11 @@ OpenDims = dict[int, dict[int, Dim]]
 def open_dimensions(
     dynamic: Any, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str]
 ) -> OpenDims:
-    """What `dynamic` says, by the place of each tensor in the call. Its keys are arguments, by place or name;
-    its values are dimensions, {0: "n"}, or where an argument holds several tensors the same for each."""
+    """The open dimensions that `dynamic` names, by the place of each tensor in the call.
+
+    The keys of `dynamic` are arguments, by place or name. Its values are dimensions, as in {0: "n"}; for an
+    argument that holds several tensors, a container with the dimensions of each.
+    """
     if isinstance(dynamic, Sequence) and not isinstance(dynamic, str):
         dynamic = dict(enumerate(dynamic))
     if not isinstance(dynamic, Mapping):
@@ -77,7 +80,8 @@ def _tensors(tree: Any) -> list[Tensor]:
 
 
 def _matched(argument: Any, said: Any, where: str, before: int) -> Iterator[tuple[int, dict[int, Dim]]]:
-    """The open dimensions of an argument's tensors, by their places; so many tensors come before it."""
+    """The open dimensions of an argument's tensors, by their places; `before` counts the tensors before
+    it."""
     if said is None:
         return
     if isinstance(argument, Tensor):

@@ -32,7 +32,7 @@ class Generator:
 
     @classmethod
     def on(cls, state: Tensor) -> Generator:
-        """The generator that draws from this state, and advances it: so that a program can be given one."""
+        """A generator that draws from this state and advances it: so a program can be given its state."""
         generator = cls.__new__(cls)
         generator.device, generator._seed, generator.state = state.device, 0, state
         return generator
@@ -147,8 +147,8 @@ def _on(device_type: str, device: Any) -> Device:
 
 
 class fork_rng:
-    """In this block random numbers may be drawn; after it the default generators are as before: that of the
-    CPU and those of `devices`, or of all. With `enabled=False` the block is as any other."""
+    """A block after which the default generators are as before: that of the CPU and those of `devices`, or
+    all of them. With `enabled=False` it does nothing."""
 
     def __init__(
         self,

@@ -211,7 +211,7 @@ _seen: dict[Any, OpCall] = {}
 
 
 def _view(row: Row, x: Tensor, arguments: tuple[Any, ...], where: Any) -> Tensor:
-    """`invoke` for a view op: one that was seen before on this type of tensor is recorded at once."""
+    """`invoke` for a view op. One that was seen before on this type of tensor is recorded at once."""
     if context.recorder is None and context.quick:
         value = x.current()
         callee = _seen.get((row, value.type, arguments))

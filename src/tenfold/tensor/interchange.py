@@ -75,8 +75,9 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
-    """A tensor of any array-like: with a copy, without one (or an error), or (None) only if one is needed.
-    Gradients flow through it, unless `requires_grad` is False."""
+    """A tensor of any array-like object. `copy` says whether to copy its data: always, never (an error if it
+    cannot be shared), or (None) only if needed. Gradients flow through it, unless `requires_grad` is
+    False."""
     made = _as_array(obj, dtype, device, copy)
     if requires_grad is False and made.requires_grad:
         return made.detach()
@@ -103,7 +104,8 @@ def _as_array(obj: Any, dtype: DType | type | None, device: DeviceLike | None, c
 
 
 def _shared(obj: Any, dtype: DType | type | None) -> Any:
-    """What is behind an array-like: a tensor or NumPy array in its memory where it lends it, else itself."""
+    """A tensor or NumPy array in the memory of an array-like object, if it shares that; else the object
+    itself."""
     if isinstance(obj, (Tensor, np.ndarray, np.generic)):
         return obj
     if hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":

@@ -165,7 +165,8 @@ class Protocols(Described):
         return self._host() if memory is None else memory
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The data as a NumPy array; on the CPU the same memory, read-only unless it is another array's."""
+        """The data as a NumPy array. On the CPU it shares the tensor's memory, and is read-only unless that
+        memory belongs to another array."""
         if self.device.type != "cpu" and not force:
             raise DeviceError(
                 f"a tensor on {self.device} has no NumPy array",

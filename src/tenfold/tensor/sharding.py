@@ -29,8 +29,8 @@ def sharding_of(value: graph.Value) -> Sharding | None:
 
 
 def placed_as(tensor: Tensor) -> Sharding | None:
-    """How a tensor that was moved to a mesh is sharded, whatever was written to it since; of others, where it
-    is known."""
+    """How a tensor that was moved to a mesh is sharded, whatever was written to it since; for others, where
+    that is known."""
     if tensor._value.device.mesh is None and tensor._value.device.type != "meta":
         return None
     return vars(tensor).get("_placed") or sharding_of(tensor._value)

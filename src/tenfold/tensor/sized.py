@@ -16,7 +16,7 @@ from tenfold.trace.graph import Value
 
 
 def counts() -> Counts | None:
-    """What takes sizes that depend on data for numbers; None where they can be computed, or where that is
+    """What turns sizes that depend on data into numbers. None where such sizes can be computed, or are
     refused."""
     return None if context.recorder is None else context.recorder.policy.counts
 
@@ -51,7 +51,7 @@ def call(row: Row, values: Sequence[Any], counts: Counts, where: Any) -> Sequenc
 
 
 def _told(row: Row, where: Any) -> str:
-    """What the user wrote that has such a size, as `x[mask]`; without the source, the name of the op."""
+    """The user's code that has such a size, as `x[mask]`; without the source, the name of the op."""
     span = None if where is None else where.span()
     return row.python_name.removesuffix("_numpy") if span is None else where.text[slice(*span)]
 

@@ -148,7 +148,8 @@ COMPARED = 1 << 16
 
 
 def borrowing(value: Value, memory: np.ndarray) -> Alias:
-    """The alias that is all of some memory which others may write, for a value that is to hold its data."""
+    """The alias for a value that will hold the data of memory which others may write; it covers all of that
+    memory."""
     alias = whole(value)
     alias.storage.borrowed = memory, None
     alias.storage.__class__ = Borrowed
@@ -164,7 +165,8 @@ def memory_of(alias: Alias | None) -> np.ndarray | None:
 
 
 class Place(NamedTuple):
-    """A view op at work: the type it looks at, the type it gives, and which of its results that is."""
+    """A view op on one operand: the type that it looks at, the type of its result, and which result that
+    is."""
 
     base: TensorType
     view: TensorType
@@ -312,7 +314,8 @@ def whole(value: Value, leaf: Origin | None = None, version: int = 0) -> Alias:
 
 
 def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result: Value) -> Alias | None:
-    """The alias of a view op's result: the same one if it is the tensor itself, None if PyTorch copies."""
+    """The alias of a view op's result. It is the same one if the result is the tensor itself, and None if
+    PyTorch copies."""
     place = Place(base.type, result.type, result.index)
     if row.steps is None:
         steps: tuple[Step, ...] = (Step(row, tuple(arguments), result.index),)

@@ -78,6 +78,17 @@ def test_tests_that_fail_unchanged_kill_no_mutant(tmp_path: Path, monkeypatch, c
     assert capsys.readouterr().out == "left out, fails unchanged: pytest tests/nn/test_broken.py\n"
 
 
+def test_a_mutant_has_a_few_times_as_long_as_the_unchanged_sources(tmp_path, monkeypatch):
+    good, slow = Selection(("tests/nn/test_plus.py",)), Selection(("tests/nn/test_slow.py",))
+    monkeypatch.setattr(mutating, "selections", lambda path: [good, slow])
+    asked = []
+    monkeypatch.setattr(mutating, "_pass", lambda selection, tree, seconds: not asked.append(seconds))
+    monkeypatch.setattr(mutating.time, "monotonic", iter([0, 10, 10, 1010]).__next__)
+    baseline = mutating.Baseline(tmp_path, 600)
+    assert baseline.usable(tmp_path) == [good, slow] and asked == [600, 600]
+    assert baseline.limits == {good: 30 + mutating.PATIENCE, slow: 600}
+
+
 def test_every_mutant_differs_in_one_place_and_is_python(tmp_path: Path, monkeypatch):
     path = tmp_path / "source.py"
     path.write_text(

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from tools.affected import ROOT, Selection, selections
 
 # Where a change shows in tests: not in what is printed for people, nor in what builds and measures.
 LEFT_OUT = ("command", "compat", "capi", "explain", "testing.py")
+LEFT_BEHIND = (".git", ".venv", "build", "__pycache__", ".mypy_cache", ".ruff_cache")  # of a copy
+PATIENCE = 60  # seconds that a mutant's tests may take beyond three times what they take unchanged
 OPERATORS: dict[type, tuple[str, str]] = {
     ast.Add: ("+", "-"),
     ast.Sub: ("-", "+"),
@@ -135,20 +138,26 @@ def _change(node: ast.AST, text: str) -> tuple[str, str] | None:
 
 
 class Baseline:
-    """What the tests say of the unchanged sources, in a copy of the project: each selection is run once."""
+    """What the tests say of the unchanged sources, in a copy of the project: each selection is run once.
+
+    A mutant may take a few times as long as the unchanged sources did: past that it runs for ever.
+    """
 
     def __init__(self, tree: Path, seconds: float):
         self.tree, self.seconds = tree, seconds
-        self.holds: dict[Selection, bool] = {}
+        self.limits: dict[Selection, float] = {}  # of those that pass
 
     def usable(self, path: Path) -> list[Selection]:
         """The selections of a source file whose tests pass while nothing is changed."""
         for each in selections(path):
-            if each not in self.holds:
-                self.holds[each] = _pass(each, self.tree, self.seconds)
-                if not self.holds[each]:
+            if each not in self.limits:
+                began = time.monotonic()
+                passed = _pass(each, self.tree, self.seconds)
+                took = time.monotonic() - began
+                self.limits[each] = min(self.seconds, PATIENCE + 3 * took) if passed else 0
+                if not passed:
                     print(f"left out, fails unchanged: pytest {shlex.join(each.arguments())}", flush=True)
-        return [each for each in selections(path) if self.holds[each]]
+        return [each for each in selections(path) if self.limits[each]]
 
 
 def kill(mutant: Mutant, baseline: Baseline) -> Selection | None:
@@ -159,7 +168,7 @@ def kill(mutant: Mutant, baseline: Baseline) -> Selection | None:
     place.write_text(mutant.text())
     try:
         for selection in usable:
-            if not _pass(selection, baseline.tree, baseline.seconds):
+            if not _pass(selection, baseline.tree, baseline.limits[selection]):
                 return selection
     finally:
         place.write_text(original)
@@ -191,24 +200,21 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="which ones (default: 0)")
     parser.add_argument("--seconds", type=float, default=600, help="how long tests may take (default: 600)")
     parser.add_argument("--only", default="", help="only files whose path has this in it")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="how many at a time (default: as many as processors)",
+    )
     given = parser.parse_args()
-    sources = sorted((ROOT / "src" / "tenfold").rglob("*.py"))
-    sources = [
-        each
-        for each in sources
-        if each.relative_to(ROOT / "src" / "tenfold").parts[0] not in LEFT_OUT and given.only in str(each)
-    ]
-    everything = [mutant for path in sources for mutant in mutants(path)]
-    chosen = random.Random(given.seed).sample(everything, min(given.count, len(everything)))
-    tried, survived = 0, []
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "tenfold"
-        ignored = shutil.ignore_patterns(
-            ".git", ".venv", "build", "__pycache__", ".mypy_cache", ".ruff_cache"
-        )
-        shutil.copytree(ROOT, tree, ignore=ignored)
-        baseline = Baseline(tree, given.seconds)
-        for number, mutant in enumerate(chosen, 1):
+    chosen = drawn(given.only, given.count, given.seed)
+    waiting = iter(enumerate(chosen, 1))
+    survived: list[Mutant] = []
+
+    def work(tree: Path) -> int:
+        """Try one mutant after the other in a copy of the project; how many there were."""
+        baseline, tried = Baseline(tree, given.seconds), 0
+        for number, mutant in waiting:
             if not baseline.usable(mutant.path):
                 print(f"{number}/{len(chosen)} not tried, no test passes unchanged: {mutant}", flush=True)
                 continue
@@ -217,11 +223,30 @@ def main() -> None:
             killer = kill(mutant, baseline)
             by = f"fails {killer.paths[0]}" if killer else "PASSES ALL"
             print(f"{number}/{len(chosen)} {by}, {time.monotonic() - began:.0f} s: {mutant}", flush=True)
-            survived += [] if killer else [mutant]
+            survived.extend([] if killer else [mutant])
+        return tried
+
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(given.jobs) as pool:
+        trees = [Path(folder) / f"tenfold{i}" for i in range(given.jobs)]
+        for tree in trees:
+            shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_BEHIND))
+        tried = sum(pool.map(work, trees))
     killed = tried - len(survived)
     print(f"{killed} of {tried} mutants fail a test ({100 * killed / max(tried, 1):.1f} %)")
     for mutant in survived:
         print(f"survived: {mutant}")
+
+
+def drawn(only: str, count: int, seed: int) -> list[Mutant]:
+    """Mutants at random, of the files whose path has `only` in it."""
+    package = ROOT / "src" / "tenfold"
+    everything = [
+        mutant
+        for path in sorted(package.rglob("*.py"))
+        if path.relative_to(package).parts[0] not in LEFT_OUT and only in str(path)
+        for mutant in mutants(path)
+    ]
+    return random.Random(seed).sample(everything, min(count, len(everything)))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ _watched: weakref.WeakKeyDictionary[Any, Watch] = weakref.WeakKeyDictionary()
 
 
 def is_watched(node: Any) -> bool:
-    """Whether a node's gradient is computed by itself: Python code runs there, or `.data` replaced what it
+    """Whether a node's gradient is computed separately: Python code runs there, or `.data` replaced what it
     saved."""
     return (bool(_watched) and node in _watched) or data_attribute.is_touched(node)
 
@@ -105,8 +105,8 @@ def operands(node: Any) -> list[int | None]:
 
 
 def _take_present(node: Node, inputs: list[Value], results: dict[int, Value], kept: dict[int, Value]) -> None:
-    """Put the present data of what a node's gradient saved in the places of its inputs, and of the results
-    that are kept. Results which were not replaced are those of the forward pass."""
+    """Replace what a node's gradient saved by its present data, in its inputs and in the results that are
+    kept. Results that were not replaced are those of the forward pass."""
     saved, saved_results = saved_of(node)
     data_attribute.present_inputs(node, saved, derived_of(node), inputs)
     if any(present is not before for present, before in zip(inputs, node.inputs, strict=True)):
@@ -118,7 +118,7 @@ def _take_present(node: Node, inputs: list[Value], results: dict[int, Value], ke
 
 
 def _check_unwritten(node: Any) -> None:
-    """Refuse, as elsewhere, where an input that the gradient needs has been written in place since."""
+    """Raise if an input that the gradient needs has been written in place since."""
     for i in saved_of(node)[0]:
         origin = node.inputs[i].origin
         told = origin is not None and origin.overwritten and not wrote(node, i)

@@ -217,8 +217,8 @@ def _numerical(
 def _holding(
     inputs: tuple[Any, ...], i: int, values: np.ndarray, base: np.ndarray
 ) -> Iterator[tuple[Any, ...]]:
-    """The inputs while one of them holds other values. A leaf is written in place, as the function may reach
-    it in another way than as its argument: the parameter of a module is one."""
+    """The inputs, while one of them holds other values. A leaf is written in place, because the function may
+    reach it in another way than through its argument, as it does a module's parameter."""
     if not inputs[i].is_leaf:
         argument = from_numpy(values).requires_grad_()
         yield (*inputs[:i], argument, *inputs[i + 1 :])
@@ -233,7 +233,8 @@ def _holding(
 
 
 def _outputs(func: Callable[..., Any], inputs: tuple[Any, ...]) -> list[np.ndarray]:
-    """The outputs as vectors of real numbers: of complex ones the real parts, then the imaginary ones."""
+    """The outputs as vectors of real numbers; for complex outputs the real parts, then the imaginary
+    parts."""
     return [_real(np.array(output.detach().numpy())) for output in _differentiable(func(*inputs))]
 
 

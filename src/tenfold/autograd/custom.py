@@ -93,8 +93,8 @@ class Context:
 
 
 def _unwritten(now: Value, before: Value) -> bool:
-    """Whether a tensor holds the data it held before: what only says whether gradients flow to it, as
-    `requires_grad_` and `detach_` do, is no write."""
+    """Whether a tensor still holds the data it held. `requires_grad_` and `detach_` only say whether
+    gradients flow to it, so they are no writes."""
     while now is not before and now.node is not None and getattr(now.node.callee, "row", None) in _SAME_DATA:
         now = now.node.inputs[0]
     return now is before or (now.buffer is not None and now.buffer is before.buffer)
@@ -193,7 +193,8 @@ class CustomNode:
 
 
 def summed_to(gradient: Tensor, wanted: TensorType, function: type[Function]) -> Tensor:
-    """A gradient that backward returned, summed to the argument's shape if forward broadcast the argument."""
+    """A gradient that backward returned, summed to the shape of its argument if forward broadcast the
+    argument."""
     shape = tuple(wanted.shape)
     if gradient.shape == shape:
         return gradient
@@ -212,8 +213,8 @@ def _is_among(tensor: Any, tensors: Sequence[Any]) -> bool:
 
 
 def _pass_by(view: Tensor, memory: Sequence[tuple[Tensor, Value]]) -> None:
-    """Let the gradient of the memory behind a view pass by what forward wrote there, where nothing was
-    followed: of all that is not the view it is what it was."""
+    """Let gradients of the memory behind a view bypass what forward wrote there without being followed:
+    outside the view that memory is unchanged."""
     for tensor, before in memory:
         if tensor is view and view._alias is not None and before.origin is not None:
             now = view._alias.storage.value

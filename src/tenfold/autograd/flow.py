@@ -169,7 +169,8 @@ def _several(tensors: Any) -> list[Any]:
 def _batched_sweep(
     roots: Sequence[Tensor], seeds: Sequence[Any], wanted: Sequence[Value], retain: bool, create_graph: bool
 ) -> list[tuple[Value, Tensor]]:
-    """Gradients from several starts, as one node; one start after the other where Python has a say."""
+    """Gradients from several starts, as one node; one start after another where Python code runs on the
+    way."""
     sizes = {seed.shape[0] if isinstance(seed, Tensor) and seed.ndim else None for seed in seeds}
     if len(sizes) != 1 or None in sizes:
         raise ArgumentError(

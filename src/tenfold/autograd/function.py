@@ -16,7 +16,7 @@ FunctionCtx = Context
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a Function's `backward` run without gradients being followed: what it gives has no derivative."""
+    """Run a Function's `backward` without following gradients: its results have no derivative."""
 
     @functools.wraps(fn)
     def call(ctx: Any, *gradients: Any) -> Any:

@@ -215,7 +215,7 @@ class Arrived:
 
 @contextlib.contextmanager
 def save_on_cpu(pin_memory: bool = False, device_type: str = "cuda") -> Iterator[None]:
-    """Changes nothing: what is kept for gradients, and where, is the compiled program's business."""
+    """Changes nothing: the compiled program decides what is kept for gradients, and where."""
     yield
 
 
@@ -252,8 +252,8 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[None]:
-    """A `with` block in which tensors that gradients need may be written in place: gradients are of what they
-    held."""
+    """A `with` block in which tensors that gradients need may be written in place. The gradients use what
+    they held before."""
     before, context.keeps_overwritten = context.keeps_overwritten, True
     try:
         yield

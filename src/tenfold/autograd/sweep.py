@@ -59,7 +59,7 @@ def finish_accumulation() -> None:
 
 
 def _in_another_thread(run: Callable[[], Any]) -> Any:
-    """What `run` gives in a thread that records ops as this one does, and has its stack to itself."""
+    """The result of `run` in a thread that records ops as this one does, with a stack of its own."""
     settings = dict(vars(context))
     results: list[Any] = []
     problems: list[BaseException] = []

@@ -54,8 +54,11 @@ class Scope(NamedTuple):
 
 
 class Builder:
-    """The functions of a module, filled as ops are called. Tensors become SSA values when somebody looks:
-    then everything that was recorded up to there is emitted, in its order."""
+    """The functions of a module, filled as ops are called.
+
+    Tensors become SSA values when somebody asks for them: then everything recorded up to there is emitted, in
+    order.
+    """
 
     def __init__(self, recorder: Recorder, value_tensors: bool):
         self.recorder, self.value_tensors = recorder, value_tensors
@@ -132,7 +135,7 @@ class Builder:
     # Emitting what was recorded
 
     def require_open(self) -> None:
-        """Refuse to build on when the block has ended, or where ops are recorded for somebody else."""
+        """Refuse to build on after the block has ended, or where ops are recorded for another recording."""
         if self.failed or self.finished is not None:
             raise TraceError("the block has ended, and its module with it").located(WHAT, capture())
         if context.recorder is not self.recorder:

@@ -137,7 +137,7 @@ def _reduced(loss: Tensor, reduction: int) -> Tensor:
 
 
 def in_a_batch(pool: Callable[..., Any], dims: int, self: Tensor, *settings: Any) -> list[Tensor]:
-    """A pool over images in a batch of one where they are in none, which torch-mlir demands."""
+    """A pool over images in a batch of one, if they are in no batch: torch-mlir demands one."""
     alone = self.ndim == dims + 1
     found = pool(self.unsqueeze(0) if alone else self, *settings)
     results = [found] if isinstance(found, Tensor) else list(found)
@@ -145,7 +145,7 @@ def in_a_batch(pool: Callable[..., Any], dims: int, self: Tensor, *settings: Any
 
 
 def _evenly(self: Tensor, counts: Sequence[int]) -> bool:
-    """Whether windows divide an image into parts of one size: of others torch-mlir has no notion."""
+    """Whether windows divide an image into parts of one size; torch-mlir knows no others."""
     return 0 not in counts and not any(n % count for n, count in zip(self.shape[-len(counts) :], counts))
 
 

@@ -212,7 +212,7 @@ def _emitted(
     dialect: str,
     value_tensors: bool,
 ) -> Exported:
-    """The module of what was recorded on so many arguments, with literals in the places of some leaves."""
+    """The module of what was recorded on these arguments, with literals in place of some leaves."""
     program = recordings.program
     inputs, outside = program.leaves[:arguments], program.leaves[arguments:]
     outputs = recordings.outputs
@@ -347,7 +347,7 @@ def _require(what: str, argument: object, known: Sequence[str]) -> None:
 
 
 def _apart(tensor: Tensor, before: Sequence[Tensor]) -> Tensor:
-    """The tensor, or where it was given before, another that holds the same: each argument is its own."""
+    """The tensor; if it was given before, another one with the same data: each argument is one of its own."""
     return Tensor(tensor.current()) if any(leaf is tensor for leaf in before) else tensor
 
 

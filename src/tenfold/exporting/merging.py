@@ -1,5 +1,5 @@
-"""Recordings of one program at several sizes, merged into one: what differs between them is `Open`. Where
-they differ in more than numbers, the program is another one at other sizes: it is refused, with the place."""
+"""Merges recordings of one program at several sizes: numbers that differ become `Open`. If they differ in
+more than numbers, the program is a different one at other sizes, and is refused with the place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tenfold.trace.graph import Node, Value
 
 
 class OpenCall(OpCall):
-    """A call of an op with open numbers: it has no FlatIR, which would be another at each size."""
+    """A call of an op with open numbers. It has no FlatIR, which would differ at each size."""
 
     __slots__ = ()
 

@@ -75,3 +75,21 @@ def test_nan_from_a_function_of_ones_own_is_found():
     x = tn.ones(2, requires_grad=True)
     with tn.autograd.detect_anomaly(), pytest.raises(GradientError, match="NaN"):
         Bad.apply(x).sum().backward()
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+def test_nan_passes_where_nothing_looks_for_it(hooked):
+    x = tn.tensor([0.0, 1.0], requires_grad=True)
+    y = x.sqrt()
+    if hooked:
+        y.register_hook(lambda gradient: gradient)
+    (y * tn.tensor([0.0, 1.0])).sum().backward()
+    assert x.grad.isnan().tolist() == [True, False]
+
+
+def test_nan_is_found_where_hooks_run_too():
+    x = tn.tensor([0.0, 1.0], requires_grad=True)
+    y = x.sqrt()
+    y.register_hook(lambda gradient: gradient)
+    with tn.autograd.detect_anomaly(), pytest.raises(GradientError, match="NaN"):
+        (y * tn.tensor([0.0, 1.0])).sum().backward()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -354,12 +356,49 @@ def test_sizes_that_are_counted_apart_may_be_equal():
         both(tn.tensor([1.0, 2, 3, 1, 7])[:4])
 
 
-def test_a_size_that_must_be_a_certain_number_is_looked_at_in_each_call():
-    kept = tn.compile(lambda x: x[x > 0] + tn.ones(2))
-    with pytest.warns(UserWarning, match=r"the size of x\[x > 0\] depends on data, and has to be known"):
+@pytest.mark.filterwarnings("ignore:compile")
+def test_a_size_that_must_be_a_certain_number_is_compiled_for_that():
+    kept = tn.compile(lambda x: x[x > 0] + tn.ones(2), fullgraph=True)
+    with pytest.warns(UserWarning, match=r"x\[x > 0\] depends.* compiled apart .* add has to know it"):
         assert kept(tn.tensor([1.0, -2, 3])).tolist() == [2, 4]
-    assert kept(tn.tensor([-1.0, 2, 3])).tolist() == [3, 4]
-    with pytest.raises(ShapeError, match=r"f32\[3\] with f32\[2\]"):
-        kept(tn.ones(3))
-    with pytest.raises(tn.UnsupportedError, match="has to be known here"):
-        tn.compile(lambda x: x[x > 0] + tn.ones(2), fullgraph=True)(tn.ones(2))
+    with counting_compiles() as compiles:
+        assert kept(tn.tensor([-1.0, 2, 3])).tolist() == [3, 4]
+        with pytest.raises(ShapeError, match=r"f32\[3\] with f32\[2\]"):
+            kept(tn.ones(3))
+    assert compiles == 0
+    assert kept(tn.tensor([-1.0, -2, 3])).tolist() == [4, 4]
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+def test_a_size_that_must_be_a_certain_number_may_follow_from_another():
+    total = tn.zeros(4)
+
+    @functools.partial(tn.compile, fullgraph=True)
+    def step(x, y):
+        kept = x[x > 0]
+        total.add_(kept)
+        return y[y > kept.sum()] @ tn.arange(2.0)
+
+    assert step(tn.tensor([1.0, 2, 3, 4, -1]), tn.tensor([9.0, 20, 30])).item() == 30
+    assert total.tolist() == [1, 2, 3, 4]
+    with pytest.raises(ShapeError, match="cannot multiply"):
+        step(tn.tensor([1.0, 2, 3, -4, 4]), tn.tensor([9.0, 20, 8]))
+    assert total.tolist() == [1, 2, 3, 4]
+    assert step(tn.tensor([1.0, 2, 3, -4, 4]), tn.tensor([11.0, 20, 8])).item() == 20
+    assert total.tolist() == [2, 4, 6, 8]
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+def test_gradients_flow_through_a_size_that_must_be_a_certain_number():
+    weight = tn.ones(4, requires_grad=True)
+
+    @functools.partial(tn.compile, fullgraph=True)
+    def step(x):
+        loss = ((weight * x)[x > 0] * tn.arange(2.0)).sum()
+        loss.backward()
+        return loss
+
+    for numbers, gradient in (([1.0, -2, -3, 4], [0, 0, 0, 4]), ([-1.0, 2, 3, -4], [0, 0, 3, 0])):
+        weight.grad = None
+        step(tn.tensor(numbers))
+        assert weight.grad.tolist() == gradient

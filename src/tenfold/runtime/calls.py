@@ -51,6 +51,11 @@ def record_call(
         if id(argument) not in by_tensor:
             by_tensor[id(argument)] = _stand_in(argument, tensor, (shapes or {}).get(i))
     stand_ins = [by_tensor[id(argument)] for argument in arguments]
+    if counts is not None:
+        with outside():
+            counts.arguments = [
+                (stand_in.current(), argument) for stand_in, argument in zip(stand_ins, arguments)
+            ]
 
     def call(tensors: Sequence[Any]) -> Any:
         call_args, call_kwargs = tree.unflatten(structure, iter(tensors))

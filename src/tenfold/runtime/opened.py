@@ -44,7 +44,14 @@ def specialize(
 ) -> Specialization:
     """Record a function on arguments like these, to be called again."""
     recorder = Recorder(function, args, kwargs, tensor, room)
-    return specialized(recorder, recorder.plainly())
+    try:
+        plan = recorder.plainly()
+    except UnknownSizes as error:
+        failed = error.__cause__
+        assert isinstance(failed, TenfoldError)
+        where = f" ({failed.source.filename}:{failed.source.line})" if failed.source is not None else ""
+        return _apart(recorder, recorder.exactly(), f"{failed.op or 'an op'} has to know it{where}")
+    return specialized(recorder, plan)
 
 
 def specialized(recorder: Recorder, plan: Plan) -> Specialization:
@@ -56,33 +63,30 @@ def specialized(recorder: Recorder, plan: Plan) -> Specialization:
     try:
         return open_specialization(recorder, OpenDims({}, ()), shapes, steady=False)
     except UnsupportedError as error:
-        first, reason = plan.counts[0], why(error)
-        try:
-            _require_apart(recorder, plan, shapes)
-        except UnsupportedError as refusal:
-            raise UnknownSizes(plan.counts, why(refusal), refusal.help) from None
-        warn(
-            f"compile: the size of {first.what} depends on data, and the function is compiled apart for each "
-            f"number of elements: {reason}"
-        )
-        return EachSpecialization(plan, recorder, reason)
+        return _apart(recorder, plan, why(error))
 
 
-def _require_apart(recorder: Recorder, plan: Plan, shapes: Sequence[Sequence[int]]) -> None:
+def _apart(recorder: Recorder, plan: Plan, reason: str) -> Specialization:
+    """A function that is compiled apart for each number of elements."""
+    try:
+        _require_apart(plan)
+    except UnsupportedError as refusal:
+        raise UnknownSizes(plan.counts, why(refusal), refusal.help) from None
+    warn(
+        f"compile: the size of {plan.counts[0].what} depends on data, and the function is compiled apart for "
+        f"each number of elements: {reason}"
+    )
+    return EachSpecialization(plan, recorder, reason)
+
+
+def _require_apart(plan: Plan) -> None:
     """Refuse a function that cannot even be compiled for each number of elements separately."""
     require_plain(plan, steady=False)
     if max([count.bound for count in plan.counts]) >= LIMIT:
         raise UnsupportedError("there would have to be room for too many elements")
-    written = [
-        [
-            type
-            for (kind, _), type in zip(recorded.targets, recorded.result_types)
-            if kind in ("written", "gradient")
-        ]
-        for recorded in (plan, recorder.at(shapes))
-    ]
-    if written[0] != written[1]:
-        raise _state_of_open_size()
+    for (kind, target), type in zip(plan.targets, plan.result_types):
+        if kind == "written" and target.current().type is not type:
+            raise _state_of_open_size()
 
 
 def open_specialization(

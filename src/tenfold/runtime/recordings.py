@@ -68,6 +68,7 @@ class Recorder:
         self.plans: dict[Any, Plan] = {}
         self.asked: dict[Any, list[Asked]] = {}  # of sizes, by the function
         self.own: Plan | None = None  # of the call as it is, once that is recorded
+        self.taken = Counts(0)  # the sizes that depend on data, of the last recording
 
     def at(self, shapes: Sequence[Sequence[int]], turn: int = 1, counts: Sequence[int] = ()) -> Plan:
         """The plan at these shapes. Sizes that depend on data are taken for other numbers at each `turn`, or
@@ -76,7 +77,7 @@ class Recorder:
         key = (at, turn, *counts)
         if key not in self.plans:
             asked = self.asked[key] = []
-            taken = Counts(turn, self.room, dict(enumerate(counts)))
+            taken = self.taken = Counts(turn, self.room, dict(enumerate(counts)))
             arguments, recording, dependencies = record_call(*self.call, dict(enumerate(at)), asked, taken)
             self.plans[key] = Plan(arguments, recording, dependencies.found(arguments, recording))
         return self.plans[key]
@@ -87,7 +88,7 @@ class Recorder:
 
     def plainly(self) -> Plan:
         """Record the call as it is, with plain sizes."""
-        counts = Counts(0, self.room)
+        counts = self.taken = Counts(0, self.room)
         try:
             arguments, recording, dependencies = record_call(*self.call, counts=counts)
         except TenfoldError as error:
@@ -96,6 +97,27 @@ class Recorder:
             raise
         self.own = Plan(arguments, recording, dependencies.found(arguments, recording))
         return self.own
+
+    def exactly(self) -> Plan:
+        """Record the call with the sizes that its data give, each computed before what depends on it is
+        recorded."""
+        shapes = [tuple(argument.shape) for argument in self.given]
+        known: list[int] = []
+        while True:
+            try:
+                return self.at(shapes, counts=known)
+            except TenfoldError as error:
+                if len(self.taken.found) <= len(known) or isinstance(error, ValueNeeded):
+                    raise
+                known = self._computed(self.taken, len(known) + 1)
+
+    def _computed(self, counts: Counts, some: int) -> list[int]:
+        """The first sizes that depend on data, for the data of the call."""
+        for stand_in, argument in counts.arguments:
+            value = argument.current()
+            evaluate.evaluate([value])
+            stand_in.buffer = value.buffer
+        return [int(evaluate.computed_array(count.value)) for count in counts.found[:some]]
 
 
 class UnknownSizes(UnsupportedError):

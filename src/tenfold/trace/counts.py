@@ -40,6 +40,7 @@ class Counts:
         self.room = room or {}
         self.fixed = fixed or {}
         self.found: list[Count] = []
+        self.arguments: list[tuple[Value, Any]] = []  # values without data, and what they stand for
         self._places: dict[Any, int] = {}
         self._numbers: dict[Any, int] = {}
         self._known: dict[Value, int] = {}

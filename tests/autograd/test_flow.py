@@ -43,6 +43,22 @@ def given_gradient(m):
     return [x.grad]
 
 
+def through_tensors_without_elements(m):
+    x, fixed = leaf(m, [-1.0, -2.0]), m.ones(2)
+    kept = x[x > 0]
+    given = []
+    for result in (
+        m.cat([kept, fixed]),
+        m.zeros(2).masked_scatter(x > 0, kept),
+        m.zeros(2).index_put((x > 0,), kept),
+        m.zeros(2).index_add(0, m.arange(0), kept),
+        m.zeros(2).scatter_add(0, m.arange(0), kept),
+    ):
+        (gradient,) = m.autograd.grad(result.sum(), x, retain_graph=True)
+        given += [result, gradient]
+    return given
+
+
 def unused_input(m):
     x, w = leaf(m), leaf(m)
     return m.autograd.grad((x * 2).sum(), [x, w], allow_unused=True)
@@ -226,6 +242,7 @@ CASES = [
     lengths_of_zeros_twice,
     grad_of_several,
     given_gradient,
+    through_tensors_without_elements,
     unused_input,
     second_order,
     second_order_of_an_inner_value,

@@ -40,3 +40,8 @@ def test_gradients_flow_to_all_inputs_of_a_result_that_is_always_the_same():
     assert Program(flat.Function([x], [constant], "one")).reached == (1,)
     stopped = Program(flat.Function([x], [flat.stop_gradient(x)], "stopped"))
     assert stopped.reached == (0,)
+
+
+def test_gradients_flow_to_inputs_without_elements():
+    x, empty = flat.Value(VECTOR), flat.Value(TensorType(float32, (0,)))
+    assert Program(flat.Function([x, empty], [x * 2], "joined")).reached == (0b11,)

@@ -172,12 +172,14 @@ def reach(function: flat.Function) -> tuple[int, ...]:
     """For each result the parameters that it depends on through floats alone, as the bits of a number.
 
     A float result that is the same whatever they are, as x ** 0, counts as depending on all of them, by zero;
-    unless its gradient is stopped, as where PyTorch fills a result that it has made anew.
+    unless its gradient is stopped, as where PyTorch fills a result that it has made anew. Parameters without
+    elements count likewise: a lowering may leave them out, as of a concatenation.
     """
     bits: dict[flat.Value, int] = {
         param: 1 << i for i, param in enumerate(function.params) if param.dtype.kind in ("float", "complex")
     }
     every = sum(bits.values())
+    empty = sum([bit for param, bit in bits.items() if not param.type.numel])
     for op in function.ops:
         if isinstance(op, flat.Composite) and op.rule is flat.stopped:
             bits[op.result] = 0
@@ -189,6 +191,7 @@ def reach(function: flat.Function) -> tuple[int, ...]:
             for result in op.results:
                 if result.dtype.kind in ("float", "complex"):
                     bits[result] = found
-    return tuple(
-        [bits.get(each, every if each.dtype.kind in ("float", "complex") else 0) for each in function.results]
-    )
+    reached = [
+        bits.get(each, every if each.dtype.kind in ("float", "complex") else 0) for each in function.results
+    ]
+    return tuple([bit | empty if bit else 0 for bit in reached])

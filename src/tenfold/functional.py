@@ -84,7 +84,9 @@ def _check_with(error_type: type[Exception], cond: Any, message: Callable[[], st
             f"the condition is a bool, not {type(cond).__name__}",
             help="use torch._check_tensor_all for all elements of a tensor",
         )
-    if not cond:
+    if type(cond) is Symbolic:
+        cond.assume()
+    elif not cond:
         raise error_type("Expected cond to be True, but got False." if message is None else str(message()))
 
 
@@ -119,6 +121,9 @@ def _check_tensor_all_with(
 
 def _check_is_size(i: int, message: Callable[[], str] | None = None, *, max: int | None = None) -> None:
     """Raise RuntimeError if the number is no size, or is larger than `max`."""
+    if type(i) is Symbolic:
+        i.promise(0, max)
+        return
     _check_with(RuntimeError, i >= 0 and (max is None or i <= max), message)
 
 

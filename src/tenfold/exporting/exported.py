@@ -17,7 +17,7 @@ from tenfold.base.garbage import uncollected
 from tenfold.compiler import uncompiled
 from tenfold.exporting import untrusted
 from tenfold.exporting.dimensions import SymbolicType
-from tenfold.exporting.recordings import Recordings
+from tenfold.exporting.recordings import Record, Recordings
 from tenfold.flat.ir import Function, TensorType, replay
 from tenfold.flat.merging import merged_functions
 from tenfold.flat.structured import Check
@@ -195,7 +195,9 @@ def export(
     function = uncompiled(function)
     stand_ins, record = recorder_of(function, (tuple(arguments), kwargs or {}))
     open = call_dimensions(dynamic, function, arguments, kwargs or {}) if dynamic else {}
-    recordings = Recordings(record, stand_ins, open, lambda: members_of(function), dialect)
+    recordings = Recordings(
+        record, stand_ins, open, lambda: members_of(function), dialect, sized=dialect != "stablehlo"
+    )
     outside = recordings.program.leaves[len(stand_ins) :]
     literals = {
         leaf: evaluate.computed_array(leaf)
@@ -230,6 +232,7 @@ def _emitted(
             value_tensors=value_tensors,
             kept=inputs,
             symbols=recordings.symbols(),
+            numbers=len(recordings.numbers),
             annotated=dialect == "torch",
         )
         module = emitted if dialect == "torch" else emitted.lowered(dialect)
@@ -257,9 +260,7 @@ def _emitted(
     )
 
 
-def recorder_of(
-    function: Callable[..., Any], call: tuple[Any, Any]
-) -> tuple[list[Tensor], Callable[[Sequence[Tensor]], Recording]]:
+def recorder_of(function: Callable[..., Any], call: tuple[Any, Any]) -> tuple[list[Tensor], Record]:
     """The tensors of a call, each another, and what records the function on others in their places."""
     arrays: list[Any] = []
     tree.flatten(call, lambda value: isinstance(value, np.ndarray), arrays)
@@ -271,12 +272,12 @@ def recorder_of(
     originals: list[Tensor] = []
     structure = tree.flatten(call, lambda value: isinstance(value, Tensor), originals)
 
-    def record(tensors: Sequence[Tensor]) -> Recording:
+    def record(tensors: Sequence[Tensor], taken: Mapping[int, int] | None = None) -> Recording:
         args, kwargs = tree.unflatten(structure, iter(tensors))
         outer, context.exporting = context.exporting, True
         try:
             return record_call(
-                lambda *a, **k: _of_tensors(function(*a, **k)), args, kwargs, Tensor, numbers=Numbers()
+                lambda *a, **k: _of_tensors(function(*a, **k)), args, kwargs, Tensor, numbers=Numbers(taken)
             ).recording
         finally:
             context.exporting = outer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -40,7 +41,9 @@ EXPANSIONS: dict[str, Expansions] = {
     "tosa": FOR_LOWERING,
     "fx": {},  # whose calls Tenfold runs itself
 }
-Record = Callable[[Sequence[Tensor]], Recording]
+# Records on tensors. Where a mapping is given, numbers that come from tensors may be sizes; it says what they
+# are taken for, by their places.
+Record = Callable[..., Recording]
 
 
 class Recordings:
@@ -52,7 +55,8 @@ class Recordings:
     `members` names a model's tensors, by their holders' identities, as they are after it was recorded.
     `holders` are what holds each tensor from outside; of those that the function made itself, None: they are
     literals of the program. `outputs` are the places of those that were recorded which the program has: what
-    it writes to tensors that it made itself is not among them.
+    it writes to tensors that it made itself is not among them. After these the program has as outputs
+    `numbers` that come from tensors and are sizes in it, if such may be sizes (`sized`).
     """
 
     def __init__(
@@ -62,9 +66,22 @@ class Recordings:
         open: OpenDims,
         members: Callable[[], dict[int, str]],
         dialect: str,
+        sized: bool = False,
     ):
         dims = {dim.name: dim for several in open.values() for dim in several.values()}
         self.sizes: list[dict[str, int]] = _chosen(dims, stand_ins, open) if open else [{}]
+        first: Recording | None = None
+        self.numbers: list[str] = []
+        self.sized = sized
+        if sized:
+            inputs = [_of_size(t, open.get(i, {}), self.sizes[0]) for i, t in enumerate(stand_ins)]
+            first = self._record(record, inputs, self.sizes[0])
+            numbers = _numbers(first, dims)
+            if numbers:
+                self.numbers, dims = list(numbers), {**dims, **numbers}
+                examples = {name: count.size for name, count in zip(numbers, first.counts)}
+                self.sizes = _chosen(dims, stand_ins, open, examples)
+                first = None
         self.dims = {
             name: Dim(name, min=dim.min, max=max(size[name] for size in self.sizes), multiple=dim.multiple)
             if dim.max is None
@@ -75,7 +92,10 @@ class Recordings:
         tensors = [
             [_of_size(t, open.get(i, {}), sizes) for i, t in enumerate(stand_ins)] for sizes in self.sizes
         ]
-        recorded = [self._record(record, inputs, sizes) for inputs, sizes in zip(tensors, self.sizes)]
+        recorded = [
+            first if first is not None and not i else self._record(record, inputs, sizes)
+            for i, (inputs, sizes) in enumerate(zip(tensors, self.sizes))
+        ]
         self.first = recorded[0]
         whole = [arranged(recording, inputs) for recording, inputs in zip(recorded, tensors)]
         holders = [_outside(recording) for recording in recorded]
@@ -83,27 +103,31 @@ class Recordings:
         writes = [recording.outside_writes for recording in recorded]
         if len(recorded) == 1 and any(id(holder) not in self.members for holder in (*holders[0], *writes[0])):
             # What the function makes itself is made anew when it is called again.
-            again = record(tensors[0])
+            again = self._record(record, tensors[0], {})
             holders.append(_outside(again))
             writes.append(again.outside_writes)
         differing = _differing(holders)
         self._require_outputs(whole)
         filled = self._filled(whole, [len(stand_ins) + i for i in differing])
         inside = {len(self.first.returned) + i for i in _differing(writes)}
+        end = len(whole[0].outputs) - len(self.numbers)
         if any(node.path for node in whole[0].nodes):  # a program with gradients stays as it is
             inside = set()
-        self.outputs = [i for i in range(len(whole[0].outputs)) if i not in inside]
+        self.outputs = [i for i in range(end) if i not in inside]
         expansions = EXPANSIONS[dialect] if open or dialect != "stablehlo" else {}
         if dialect != "stablehlo":  # the torch dialect's random ops have no state
             states = {i for i, output in enumerate(whole[0].outputs) if is_state(whole[0], *output)}
             self.outputs = [i for i in self.outputs if i not in states]
         self.programs = [
             rewritten(
-                program, {program.leaves[i]: number for i, number in filled.items()}, self.outputs, expansions
+                program,
+                {program.leaves[i]: number for i, number in filled.items()},
+                [*self.outputs, *range(end, len(program.outputs))],
+                expansions,
             )
             for program in whole
         ]
-        self.program = merged_programs(self.programs, self.described) if open else self.programs[0]
+        self.program = merged_programs(self.programs, self.described) if dims else self.programs[0]
         if open and dialect == "stablehlo":  # which is made of the common recordings alone
             self._require_numbers()
         by_leaf = dict(zip(whole[0].leaves[len(stand_ins) :], holders[0]))
@@ -112,11 +136,17 @@ class Recordings:
         self.holders = [None if leaf in own else by_leaf[leaf] for leaf in outside]
 
     def _record(self, record: Record, tensors: Sequence[Tensor], sizes: Mapping[str, int]) -> Recording:
+        taken = {i: sizes[name] for i, name in enumerate(self.numbers)} if self.sized else None
         if not sizes:
-            return record(tensors)
+            return record(tensors, taken)
         try:
-            return record(tensors)
+            return record(tensors, taken)
         except TenfoldError as error:
+            if self.numbers:
+                raise type(error)(
+                    f"at {_words(sizes)} the program fails: {error.message}",
+                    help="say what the numbers that come from tensors can be: torch._check(n <= …)",
+                ).located(error.op, error.source, error.operands) from None
             bounds = ", ".join(f"Dim({name!r}, min=…)" for name in sizes)
             raise type(error)(
                 f"at {_words(sizes)} the program fails: {error.message}",
@@ -201,6 +231,15 @@ class Recordings:
         return SymbolicType(type.dtype, extents)
 
 
+def _numbers(recording: Recording, dims: Mapping[str, Dim]) -> dict[str, Dim]:
+    """The numbers that come from tensors and are sizes in a recording, by names of their own."""
+    names = (name for i in itertools.count() if (name := f"u{i}") not in dims)
+    return {
+        name: Dim(name, min=count.least, max=count.bound if count.bounded else None)
+        for name, count in zip(names, recording.counts)
+    }
+
+
 def _differing(rows: Sequence[Sequence[object]]) -> list[int]:
     """The places where the rows do not all hold the same object."""
     return [i for i, column in enumerate(zip(*rows)) if any(holder is not column[0] for holder in column)]
@@ -240,9 +279,11 @@ def _of_size(tensor: Tensor, open: Mapping[int, Dim], sizes: Mapping[str, int]) 
     return Tensor(stand_in)
 
 
-def _chosen(dims: Mapping[str, Dim], stand_ins: Sequence[Tensor], open: OpenDims) -> list[dict[str, int]]:
-    """The sizes to record at."""
-    example: dict[str, int] = {}
+def _chosen(
+    dims: Mapping[str, Dim], stand_ins: Sequence[Tensor], open: OpenDims, numbers: Mapping[str, int] = {}
+) -> list[dict[str, int]]:
+    """The sizes to record at, `numbers` that come from tensors among them."""
+    example = dict(numbers)
     fixed: set[int] = set()
     for i, tensor in enumerate(stand_ins):
         for axis, extent in enumerate(tensor.shape):

@@ -249,6 +249,7 @@ def emit(
     value_tensors: bool = True,
     kept: Sequence[Value] = (),
     symbols: Symbols | None = None,
+    numbers: int = 0,
     annotated: bool = True,
 ) -> TorchModule:
     """A module with one function: the program.
@@ -256,8 +257,9 @@ def emit(
     Its leaves are the function's arguments, those in `literals` aside, whose data goes into the module, and
     those that its outputs do not need, unless they are to be `kept`. Tensors are values, `!torch.vtensor`, or
     with `value_tensors=False` `!torch.tensor`. A generator's state is neither taken nor given: the dialect's
-    random ops have none. Of a program with open sizes `symbols` are those of its inputs; what is demanded of
-    them is part of the module if it is `annotated`, which torch-mlir's own pipelines do not take.
+    random ops have none. Of a program with open sizes `symbols` are those of its inputs, and then so many
+    `numbers` that are sizes, which its last outputs tell; the function does not give these. What is demanded
+    of the symbols is part of the module if it is `annotated`, which torch-mlir's own pipelines do not take.
     """
     return emit_all(
         {name: program},
@@ -265,6 +267,7 @@ def emit(
         value_tensors=value_tensors,
         kept=kept,
         symbols=symbols,
+        numbers=numbers,
         annotated=annotated,
     )
 
@@ -276,6 +279,7 @@ def emit_all(
     value_tensors: bool = True,
     kept: Sequence[Value] = (),
     symbols: Symbols | None = None,
+    numbers: int = 0,
     annotated: bool = True,
 ) -> TorchModule:
     """A module with one function for each program, by their names."""
@@ -287,7 +291,7 @@ def emit_all(
             module = b.ir.Module.create()
             for name, program in programs.items():
                 emitter = Emitter(b.ir, context, value_tensors, symbols, annotated)
-                functions[name] = emitter.function(module, name, program, literals or {}, kept)
+                functions[name] = emitter.function(module, name, program, literals or {}, kept, numbers)
             require_verified(module, [node for program in programs.values() for node in program.nodes])
     return TorchModule(module, context, functions)
 

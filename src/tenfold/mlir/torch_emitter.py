@@ -51,6 +51,7 @@ class Emitter:
         self.constants: dict[Any, Any] = {}
         self.leaves: dict[Value, Any] = {}
         self.results: dict[tuple[Node, int], Any] = {}
+        self.numbers: dict[tuple[Node, int], Open] = {}  # results that are sizes
         # Shapes are bound to values alone.
         self.sizes = OpenSizes(self, symbols or {}, annotated and value_tensors)
         self.unknown = ir.Location.unknown()
@@ -63,15 +64,23 @@ class Emitter:
         program: Trace,
         literals: dict[Value, np.ndarray],
         kept: Sequence[Value],
+        numbers: int = 0,
     ) -> tuple[list[Value], list[tuple[int, int]]]:
-        """Add the program to a module; what it takes, and which of the outputs it gives."""
+        """Add the program to a module; what it takes, and which of the outputs it gives. Its last outputs are
+        `numbers` that are sizes, which it does not."""
         ir = self.ir
-        outputs = [output for output in program.outputs if not is_state(program, *output)]
-        nodes = _needed(program, outputs)
+        end = len(program.outputs) - numbers
+        outputs = [output for output in program.outputs[:end] if not is_state(program, *output)]
+        sizes = dict(
+            zip(program.outputs[end:], list(self.sizes.symbols)[len(self.sizes.symbols) - numbers :])
+        )
+        # First what tells a size: what has that size does not take it as an operand.
+        nodes = list(dict.fromkeys([node for size in sizes for node in _needed(program, [size])]))
+        nodes = list(dict.fromkeys([*nodes, *_needed(program, outputs)]))
         for node in nodes:
             require_aten(node)
         taken = {value for node in nodes for value in data_of(node)}
-        passed = {program.leaves[-1 - place] for place, _ in outputs if place < 0}
+        passed = {program.leaves[-1 - place] for place, _ in (*outputs, *sizes) if place < 0}
         dropped = {operand for node in program.nodes for operand in node.inputs} - taken - passed - set(kept)
         inputs = [each for each in program.leaves if each not in literals and each not in dropped]
         input_types = [self.tensor(operand.type) for operand in inputs]
@@ -91,6 +100,11 @@ class Emitter:
             for i, leaf in enumerate(program.leaves):
                 if leaf in literals and leaf in taken | passed:
                     self.leaves[leaf] = self.literal(literals[leaf], leaf.type, f"{name}_p{i}")
+            for (place, index), size in sizes.items():
+                if place < 0:
+                    self.sizes.sized[size] = (self.leaves[program.leaves[-1 - place]], None)
+                else:
+                    self.numbers[program.nodes[place], index] = size
             for node in nodes:
                 self.location = self.place(node.source)
                 self.node(node)
@@ -145,6 +159,8 @@ class Emitter:
         """Note what a node gives, and which sizes that has."""
         for index, result in enumerate(results):
             self.results[node, index] = result
+            if (node, index) in self.numbers:
+                self.sizes.sized[self.numbers[node, index]] = (result, None)
             if self.sizes.symbols:
                 self.sizes.learn(result, node.callee.result_types[index])
 

@@ -28,7 +28,8 @@ class OpenSizes:
         self.symbols = symbols
         self.annotated = annotated
         self.formulas = Formulas(symbols)
-        self.sized: dict[Open, tuple[Any, int]] = {}  # a value, and which of its dimensions has this size
+        # A value, and which of its dimensions has this size; None: the size is the number in it.
+        self.sized: dict[Open, tuple[Any, int | None]] = {}
 
     def inside(self, emitter: Emitter) -> OpenSizes:
         """What is known of sizes where a region of an op begins, for who emits it."""
@@ -97,8 +98,11 @@ class OpenSizes:
         constant = emitter.constants.get(size)
         if constant is None:
             value, axis = self.sized[size]
-            operands = [value, emitter.constant(axis)]
-            constant = emitter.create("torch.aten.size.int", [emitter.parsed("!torch.int")], operands)[0]
+            if axis is None:
+                constant = emitter.from_tensor(value, "int")
+            else:
+                operands = [value, emitter.constant(axis)]
+                constant = emitter.create("torch.aten.size.int", [emitter.parsed("!torch.int")], operands)[0]
             emitter.constants[size] = constant
         return constant
 

@@ -182,6 +182,8 @@ def _in_format(plan: Plan, arguments: Sequence[Any], position: int, where: Any) 
 
 def _recorded(plan: Plan, arguments: Sequence[Any], values: list[Any], where: Any) -> Any:
     row = plan.row
+    if plan.view and context.exporting:
+        values = symbolic.known(values, row)
     try:
         device, generator = (None, None) if plan.plain else _prepare(plan, values)
     except TenfoldError as error:

@@ -32,7 +32,7 @@ from tenfold.ops.table import OpCall, Row, find
 from tenfold.tensor import Tensor, leaf, views
 from tenfold.tensor.dispatch import function, invoke
 from tenfold.tensor.interchange import as_array
-from tenfold.tensor.symbolic import Symbolic
+from tenfold.tensor.symbolic import Symbolic, size_of
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.graph import NO_DATA, Node, Value
@@ -243,10 +243,10 @@ def _slice(x: Tensor, dim: int, item: slice, where: Any) -> Tensor:
     start, stop, step = item.start, item.stop, item.step
     try:
         if start is not None and type(start) is not int:
-            start = operator.index(start)
+            start = operator.index(size_of(start))
         if stop is not None and type(stop) is not int:
-            stop = operator.index(stop)
-        step = 1 if step is None else operator.index(step)
+            stop = operator.index(size_of(stop))
+        step = 1 if step is None else operator.index(size_of(step))
     except ValueNeeded:
         raise
     except TypeError:

@@ -27,6 +27,7 @@ class Count(NamedTuple):
     bounded: bool  # whether there cannot be more, by the types of what it is counted from
     what: str
     source: Any
+    least: int = 0
 
 
 class Counts:

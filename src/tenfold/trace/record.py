@@ -240,6 +240,8 @@ def record(
         gradients, owners = _gradients(recorder, after, stand_ins)
         targets += [final_grads[id(owner)] for owner in owners]
     counts = policy.counts.found if policy.counts is not None else []
+    if policy.numbers is not None:
+        counts = policy.numbers.sizes
     if not targets:
         raise TraceError(
             f"the function given to {policy.what} neither returns nor changes a tensor",

@@ -282,11 +282,11 @@ def _exported(
     if len({id(tensor) for tensor in tensors}) < len(tensors):
         raise UnsupportedError("a tensor is given twice", help="give a clone of it")
 
-    def record(stand_ins: Sequence[Tensor]) -> Recording:
+    def record(stand_ins: Sequence[Tensor], numbers: Mapping[int, int] | None = None) -> Recording:
         a, k = tree.unflatten(taken, iter(stand_ins))
         outer, context.exporting = context.exporting, True
         try:
-            return record_call(mod, a, k, Tensor, numbers=Numbers()).recording
+            return record_call(mod, a, k, Tensor, numbers=Numbers(numbers)).recording
         finally:
             context.exporting = outer
 

@@ -102,15 +102,23 @@ def warn(message: str, stacklevel: int) -> None:
 
 
 class Late:
-    """A number that is not known before an exported program runs: what is asserted of it is left out, as all
-    checks are."""
+    """A number that is not known before an exported program runs: what is asserted of it is not checked, as
+    nothing is there, but taken for a promise."""
 
     __slots__ = ()
+
+    def promise(self, least: int | None, most: int | None) -> None:
+        """Note what is promised of it."""
+
+    def assume(self) -> None:
+        """Note that it is true."""
 
 
 @plain("_assert_scalar(Scalar self, str assert_msg) -> ()")
 def assert_scalar(number: Any, message: str) -> None:
-    if not isinstance(number, Late) and not number:
+    if isinstance(number, Late):
+        number.assume()
+    elif not number:
         raise ArgumentError(message)
 
 
@@ -126,6 +134,7 @@ def raise_exception(message: str, kind: str | None) -> None:
 def constrain_range(size: Any, lowest: int | None, highest: int | None) -> None:
     """A promise about a size, which is checked where it is known."""
     if isinstance(size, Late):
+        size.promise(lowest, highest)
         return
     if (lowest is not None and size < lowest) or (highest is not None and size > highest):
         raise ArgumentError(f"{size} is not between {lowest} and {highest}, as promised")

@@ -35,6 +35,11 @@ class Watch:
 _watched: weakref.WeakKeyDictionary[Any, Watch] = weakref.WeakKeyDictionary()
 
 
+def is_any_watched() -> bool:
+    """Whether there is a node whose gradient is computed by itself."""
+    return bool(_watched) or replaced.is_anything_touched()
+
+
 def is_watched(node: Any) -> bool:
     """Whether a node's gradient is computed separately: Python code runs there, or `.data` replaced what it
     saved."""

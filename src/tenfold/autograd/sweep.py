@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.autograd import anomaly
-from tenfold.autograd.backward_hooks import is_watched, passed
+from tenfold.autograd.backward_hooks import is_any_watched, is_watched, passed
 from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.grad_mode import no_grad, set_grad_mode
 from tenfold.base.errors import ArgumentError
@@ -21,7 +21,7 @@ from tenfold.tensor import Tensor, sharding
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.gradient import find_path, gradient, raise_spent, spend
-from tenfold.trace.graph import Origin, Value
+from tenfold.trace.graph import Node, Origin, Value
 
 
 class _Endings(threading.local):
@@ -311,16 +311,24 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
     cuts: dict[int, Value] = {}
     known: dict[Any, bool] = {}
 
+    silent = not is_any_watched()  # as far as is known: looking at a leaf may tell more
+
     def has_say(node: Any) -> bool:
+        if silent and node.__class__ is Node:
+            return False
         said = known.get(node)
         if said is None:
             said = known[node] = isinstance(node, CustomNode) or is_watched(node)
         return said
 
     def visit(value: Value, origin: Any, taken: bool) -> None:
+        nonlocal silent
         if origin.node is None:
-            if leaves.setdefault(id(origin.of), value) is value and context.recorder is None:
-                _look_at(origin.of)
+            if id(origin.of) not in leaves:
+                leaves[id(origin.of)] = value
+                if context.recorder is None:
+                    _look_at(origin.of)
+                    silent = not is_any_watched()
         elif taken or origin.hooks or origin.retains or has_say(origin.node):
             cuts.setdefault(id(origin), value)
 

@@ -143,9 +143,14 @@ def is_replaced(value: Value) -> bool:
     return entry.in_memory and not entry.is_told  # a view stays with the memory it was made of
 
 
+def is_anything_touched() -> bool:
+    """Whether there is a node whose gradient may have saved what was replaced, or written over."""
+    return bool(_values or _nodes)
+
+
 def is_touched(node: Node) -> bool:
     """Whether the gradient of a node may have saved what was replaced, or written over."""
-    return bool(_values or _nodes) and (
+    return is_anything_touched() and (
         node in _nodes or any(is_replaced(operand) or is_told(operand, node) for operand in node.inputs)
     )
 

@@ -237,42 +237,51 @@ def _wire(
 ) -> tuple[Wiring, list[Value], bool]:
     """The flow through a path, those of the wanted values that it reaches, and whether any input of a node on
     it was written in place since."""
-    slots: dict[Any, int] = {}  # of a node's result by both, of a leaf by its origin
-
-    def slot(origin: Origin) -> int:
-        key: Any = (origin.node, origin.index) if origin.node is not None else origin.of
-        return slots.setdefault(key, len(slots))
-
-    on_path = set(path)
+    first_of: dict[Any, int] = {}  # the slot of the first result of each node on the path: the others follow
+    slots: dict[Any, int] = {}  # of a result of another node by both, of a leaf by its origin
     goals = {id(want.origin.of) for want in wants if want.origin is not None}
     touched: set[int] = set()
+    count = 0
+
+    def slot(origin: Origin) -> int:
+        nonlocal count
+        if origin.node in first_of:
+            return first_of[origin.node] + origin.index
+        key: Any = (origin.node, origin.index) if origin.node is not None else origin.of
+        number = slots.setdefault(key, count)
+        count = max(count, number + 1)
+        return number
+
     overwritten = False
-    first = tuple([NOTHING if start.origin is None else slot(start.origin) for start in starts])
-    touched.update(id(start.origin.of) for start in starts if start.origin is not None)
     inputs: list[tuple[int, ...]] = []
     results: list[tuple[int, ...]] = []
     for node in path:
         numbers = []
         for operand in node.inputs:
             origin = operand.origin
-            number = NOTHING
-            if origin is not None:
-                own, maker = origin.other or origin, origin.node
-                if maker in on_path or id(own) in goals:
-                    touched.add(id(own))
-                    key = own if maker is None else (maker, origin.index)
-                    number = slots.setdefault(key, len(slots))
-                if origin.overwritten:
-                    overwritten = True
-            numbers.append(number)
+            if origin is None:
+                numbers.append(NOTHING)
+                continue
+            own = id(origin.other or origin)
+            first = first_of.get(origin.node)
+            if own in goals:
+                touched.add(own)
+                numbers.append(slot(origin))
+            else:
+                numbers.append(NOTHING if first is None else first + origin.index)
+            if origin.overwritten:
+                overwritten = True
         inputs.append(tuple(numbers))
-        count = len(node.callee.result_types)
-        results.append(tuple([slots.setdefault((node, i), len(slots)) for i in range(count)]))
+        first_of[node], before = count, count
+        count += len(node.callee.result_types)
+        results.append(tuple(range(before, count)))
+    touched.update(id(start.origin.of) for start in starts if start.origin is not None)
+    begins = tuple([NOTHING if start.origin is None else slot(start.origin) for start in starts])
     reached = list(
         dict.fromkeys(want for want in wants if want.origin is not None and id(want.origin.of) in touched)
     )
     wanted = tuple([slot(want.origin) for want in reached if want.origin is not None])
-    return Wiring(tuple(results), tuple(inputs), first, wanted), reached, overwritten
+    return Wiring(tuple(results), tuple(inputs), begins, wanted), reached, overwritten
 
 
 def _closed_node(

@@ -46,3 +46,18 @@ def test_a_marked_size_is_refused():
     mark = numbers.mark(tn.tensor(3).current())
     with pytest.raises(UnsupportedError, match="must know a number that comes from a tensor"):
         numbers.call(find("expand"), inputs, (SLOT, (mark, 2), False))
+
+
+def test_a_marked_size_is_what_the_recording_takes_it_for():
+    numbers, inputs, value = Numbers({0: 7}), [tn.ones(1, 2).current()], tn.tensor(3).current()
+    mark = numbers.mark(value, lambda: numbers.size(value, None, None, None))
+    callee = numbers.call(find("expand"), inputs, (SLOT, (mark, 2), False))
+    assert callee is not None and callee.result_types[0].shape == (7, 2) and len(inputs) == 1
+    assert [(size.value, size.size, size.least) for size in numbers.sizes] == [(value, 7, 2)]
+
+
+def test_a_size_lies_within_what_is_promised():
+    numbers, value, other = Numbers({}), tn.tensor(3).current(), tn.tensor(4).current()
+    assert 3 <= numbers.size(value, 3, 5, None) <= 5
+    assert numbers.size(other, 4, 4, None) == 4  # which is known
+    assert [size.value for size in numbers.sizes] == [value]

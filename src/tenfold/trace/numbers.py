@@ -34,7 +34,7 @@ class Numbers:
         self._next = FIRST + random.Random().getrandbits(51)
         self._marked: dict[int, tuple[Value, Callable[[], int] | None]] = {}
 
-    def mark(self, value: Value, size: Callable[[], int] | None) -> int:
+    def mark(self, value: Value, size: Callable[[], int] | None = None) -> int:
         """A number that stands for the one in a tensor without dimensions; `size` tells what it is taken for
         where it must be known."""
         self._next += 1

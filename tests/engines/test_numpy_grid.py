@@ -11,11 +11,7 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.dtypes import ALL, DType
 from tenfold.engines import numpy as tier0
-from tenfold.flat import collectives, sharding
-from tenfold.flat import data_ops as d
-from tenfold.flat import elementwise as e
-from tenfold.flat import structured as s
-from tenfold.flat import windows as w
+from tenfold.flat import collectives, data_ops as d, elementwise as e, sharding, structured as s, windows as w
 from tenfold.flat.composite import Composite
 from tenfold.flat.indexed import Gather, GatherDimensions, Scatter, ScatterDimensions
 from tenfold.flat.ir import Function, Op, TensorType, Value

@@ -37,7 +37,7 @@ _watched: weakref.WeakKeyDictionary[Any, Watch] = weakref.WeakKeyDictionary()
 
 def is_any_watched() -> bool:
     """Whether there is a node whose gradient is computed by itself."""
-    return bool(_watched) or replaced.is_anything_touched()
+    return bool(_watched) or data_attribute.is_anything_touched()
 
 
 def is_watched(node: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Whole derivatives of functions, and checks of gradients by differences."""
+"""Whole derivatives of functions, as PyTorch names them."""
 
 from __future__ import annotations
 
@@ -47,68 +47,3 @@ def test_functional_says_what_it_needs():
         f.vjp(lambda a: a * 2, x)
     with pytest.raises(tn.GradientError, match="one number"):
         f.hessian(lambda a: a * 2, x)
-
-
-class HalfOfTheSquare(tn.autograd.Function):
-    """x squared, with half of its gradient."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx, cotangent):
-        return cotangent * ctx.saved_tensors[0]
-
-
-def test_gradcheck_agrees_with_right_gradients_and_finds_wrong_ones():
-    x = tn.randn(3, dtype=tn.float64, requires_grad=True)
-    y = tn.randn(2, 3, dtype=tn.float64, requires_grad=True)
-    z = tn.randn(2, dtype=tn.complex128, requires_grad=True)
-    assert tn.autograd.gradcheck(lambda x, y: (x.sin() * y, (x * y).sum()), (x, y))
-    assert tn.autograd.gradcheck(lambda z: (z * z.conj() + z.exp(), z.abs()), z)
-    assert tn.autograd.gradgradcheck(lambda x, y: (x**3 * y).sum(0), (x, y))
-    assert not tn.autograd.gradcheck(HalfOfTheSquare.apply, x, raise_exception=False)
-    with pytest.raises(tn.GradientError, match="Jacobian mismatch for output 0 with respect to input 0"):
-        tn.autograd.gradcheck(HalfOfTheSquare.apply, x)
-    with pytest.raises(tn.GradientError, match="not the same when it is computed again"):
-        many = tn.ones(24, dtype=tn.float64, requires_grad=True)
-        tn.autograd.gradcheck(lambda x: tn.nn.functional.dropout(x * 1.0), many)
-
-
-def test_gradcheck_of_a_function_that_reaches_its_input_by_itself():
-    layer = tn.nn.Linear(2, 3, dtype=tn.float64)
-    before = layer.weight.tolist()
-    x = tn.rand(2, 2, dtype=tn.float64)
-    assert tn.autograd.gradcheck(lambda *_: layer(x).sin(), tuple(layer.parameters()))
-    assert layer.weight.tolist() == before
-    weight = layer.weight * 2  # no leaf: the function is called with another tensor in its place
-    assert tn.autograd.gradcheck(lambda w: tn.nn.functional.linear(x, w), weight)
-
-
-def test_gradcheck_says_what_it_needs():
-    with pytest.raises(tn.ArgumentError, match="an input that requires a gradient"):
-        tn.autograd.gradcheck(lambda x: x * 2, tn.ones(2))
-    with pytest.warns(UserWarning, match="float64 or complex128"):
-        tn.autograd.gradcheck(lambda x: x * 2, tn.ones(2, requires_grad=True), atol=1e-1)
-    with pytest.raises(tn.UnsupportedError, match="batched tangents"):
-        tn.autograd.gradcheck(
-            lambda x: x * 2, tn.ones(2, requires_grad=True), check_batched_forward_grad=True
-        )
-
-
-def test_gradcheck_compares_tangents_and_batches():
-    x = tn.tensor([0.5, 2.0], dtype=tn.float64, requires_grad=True)
-    z = tn.tensor([1 + 2j], dtype=tn.complex128, requires_grad=True)
-    every = {"check_forward_ad": True, "check_batched_grad": True}
-    assert tn.autograd.gradcheck(lambda x, z: (x.sin() * x, z * z.conj() + z.exp()), (x, z), **every)
-    assert tn.autograd.gradgradcheck(lambda x: (x**3).sum(), x, check_fwd_over_rev=True)
-
-    class Wrong(HalfOfTheSquare):
-        @staticmethod
-        def jvp(ctx, tangent):
-            return tangent * 7
-
-    only = {"check_forward_ad": True, "check_backward_ad": False, "check_undefined_grad": False}
-    assert not tn.autograd.gradcheck(Wrong.apply, x, raise_exception=False, **only)

@@ -147,6 +147,14 @@ def test_a_loop_runs_as_often_as_the_data_says():
     assert [grow(tn.tensor(limit))[0].item() for limit in (0.5, 5.0, 100.0)] == [1, 8, 128]
 
 
+def test_a_body_may_return_a_list_or_the_only_tensor_by_itself():
+    counted = tn.while_loop(lambda i, x: i < 3, lambda i, x: [i + 1, x * 2], (0, tn.ones(2)))
+    assert counted[0].item() == 3 and counted[1].tolist() == [8, 8]
+    for body in (lambda x: x * 2, lambda x: [x * 2], lambda x: (x * 2,)):
+        assert tn.while_loop(lambda x: x < 9, body, (tn.tensor(1.0),))[0].item() == 16
+
+
+
 def test_a_number_is_carried_as_a_tensor():
     i, flag, x = tn.while_loop(
         lambda i, go, x: go, lambda i, go, x: (i + 1, i < 4, x + 0.5), (0, True, tn.zeros(()))

@@ -154,7 +154,6 @@ def test_a_body_may_return_a_list_or_the_only_tensor_by_itself():
         assert tn.while_loop(lambda x: x < 9, body, (tn.tensor(1.0),))[0].item() == 16
 
 
-
 def test_a_number_is_carried_as_a_tensor():
     i, flag, x = tn.while_loop(
         lambda i, go, x: go, lambda i, go, x: (i + 1, i < 4, x + 0.5), (0, True, tn.zeros(()))

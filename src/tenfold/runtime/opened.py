@@ -258,9 +258,7 @@ class OpenSpecialization(Specialization):
         places: dict[int, list[str]] = {}
         for (tensor, axis), symbol in self.open.dims.items():
             places.setdefault(symbol, []).append(f"dimension {axis} of tensor {tensor}")
-        decided = (
-            "" if self.proof is None else ", if the function decides there as it did where it was recorded"
-        )
+        decided = "" if self.proof is None else " at which the function takes the recorded branches"
         return [
             *[
                 f"{' and '.join(places[symbol])}: any size from {low} to {high}{decided}"

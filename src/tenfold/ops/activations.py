@@ -232,7 +232,7 @@ _GELU = Tiles(
 @functools.partial(recomputed, tiles=_GELU)
 @widened
 def gelu(x, approximate):
-    """self * Phi(self), the normal distribution's, exactly or by tanh"""
+    """self * Phi(self), where Phi is the normal distribution function, exactly or approximated by tanh"""
     _floats("gelu", x)
     if approximate == "tanh":
         return x * 0.5 * (1 + flat.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))

@@ -174,7 +174,7 @@ def _declare(dims):
         grad_fn="ConvolutionBackward0",
     )
     def conv_transpose(x, weight, bias, stride, padding, output_padding, groups, dilation):
-        """The gradient of a convolution in its input, as a layer of its own."""
+        """A transposed convolution: the gradient of a convolution by its input."""
         return batched(
             x,
             dims,

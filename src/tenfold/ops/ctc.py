@@ -263,7 +263,8 @@ def _as_tensors():
     needs="labels_of_targets",
 )
 def ctc_loss(logs, targets, inputs, lengths, blank, reduction, zero_infinity):
-    """-log of the likelihood of each target under all alignments; the mean is of losses a label."""
+    """-log of the likelihood of each target under all alignments; the mean first divides each loss by the
+    length of its target."""
     loss = _losses(logs, targets, inputs, lengths, blank, zero_infinity)[0]
     if zero_infinity:
         loss = flat.where(flat.eq(loss, float("inf")), 0, loss)

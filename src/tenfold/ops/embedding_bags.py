@@ -49,8 +49,8 @@ def _rows(weight, indices, padding_idx, scale_grad_by_freq):
     ],
 )
 def embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
-    """The rows of weight that indices name. That of padding_idx gets no gradient, frequent ones on request
-    less."""
+    """The rows of weight at the indices. The row of padding_idx gets no gradient; scale_grad_by_freq divides
+    a row's gradient by how often its index occurs."""
     if weight.rank != 2:
         raise ShapeError(f"the weight must have two dimensions, not {weight.rank}")
     index = places(indices, weight.shape[0], 0)
@@ -288,7 +288,7 @@ def _embedding_bag(
     forms="function_",
 )
 def embedding_renorm(weight, indices, max_norm, norm_type):
-    """The rows that are named, scaled down to a norm of max_norm where it is above that"""
+    """The rows at the indices scaled down to a norm of max_norm if theirs is larger"""
     if weight.dtype.kind not in ("float", "complex") or weight.dtype.itemsize < 2:
         raise DTypeError(f"embedding_renorm is not defined for {weight.dtype.name}")
     if weight.rank != 2:

@@ -14,18 +14,26 @@ def _ordered(name, x):
         raise DTypeError(f"{name} is not defined for complex numbers, which have no order")
 
 
-def _extreme(name, fname, build):
+def _extreme(name, fname, which, build):
     """Rows for an extreme of two numbers: the plain one propagates NaN, the `f` one prefers numbers."""
+    chosen = f"The {which} of self and other"
 
-    @op(f"{name}(Tensor self, Tensor other) -> Tensor", promote=common, forms="foreach")
+    @op(
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        promote=common,
+        forms="foreach",
+        meaning=f"{chosen}; NaN if either is",
+    )
     def extreme(x, y):
-        """The one or the other; NaN if either is"""
         _ordered(name, x if isinstance(x, flat.Value) else y)
         return build(x, y)
 
-    @op(f"{fname}(Tensor self, Tensor other) -> Tensor", promote=common)
+    @op(
+        f"{fname}(Tensor self, Tensor other) -> Tensor",
+        promote=common,
+        meaning=f"{chosen}; NaN only if both are",
+    )
     def number(x, y):
-        """The one or the other; NaN only if both are"""
         x, y = flat.broadcast(x, y)
         _ordered(fname, x)
         if not x.dtype.is_floating_point:
@@ -35,8 +43,8 @@ def _extreme(name, fname, build):
         return flat.where(first, x, y)
 
 
-_extreme("maximum", "fmax", flat.maximum)
-_extreme("minimum", "fmin", flat.minimum)
+_extreme("maximum", "fmax", "larger", flat.maximum)
+_extreme("minimum", "fmin", "smaller", flat.minimum)
 
 
 def _bounds():

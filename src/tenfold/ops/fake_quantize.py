@@ -110,7 +110,7 @@ def _channels():
     samples=_channels,
 )
 def fake_quantize_channels_with_mask(x, scale, zero_point, axis, low, high):
-    """As for whole tensors, with a scale and a zero point for each place along an axis."""
+    """`fake_quantize_per_tensor_affine` with a scale and a zero point for each index along an axis."""
     _check(x, low, high)
     if scale.dtype is not dtypes.float32:
         raise DTypeError(f"fake_quantize: scales are float32, not {scale.dtype.name}")
@@ -136,7 +136,7 @@ def fake_quantize_channels_with_mask(x, scale, zero_point, axis, low, high):
     samples=_channels,
 )
 def fake_quantize_per_channel_affine(x, scale, zero_point, axis, low, high):
-    """As for whole tensors, with a scale and a zero point for each place along an axis."""
+    """`fake_quantize_per_tensor_affine` with a scale and a zero point for each index along an axis."""
     return fake_quantize_channels_with_mask(x, scale, zero_point, axis, low, high)[0]
 
 

@@ -176,10 +176,10 @@ KINDS = {
 MEANINGS = {
     "fft": "The spectrum of a signal",
     "ifft": "The signal of a spectrum",
-    "rfft": "The half of a real signal's spectrum that tells the other",
+    "rfft": "Half of the spectrum of a real signal, whose other half is the conjugate",
     "irfft": "The real signal of half a spectrum",
     "hfft": "The real spectrum of half a Hermitian signal",
-    "ihfft": "The half of a Hermitian signal that a real spectrum tells",
+    "ihfft": "Half of the Hermitian signal of a real spectrum",
 }
 
 _ALONG = lambda: [

@@ -122,9 +122,9 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
     casts_out=True,
 )
 def linalg_lstsq(a, b, rcond, driver):
-    """The least of the X that bring A X nearest to B. By driver also: the squares left over ("gels", "gelsd",
-    "gelss", of more rows than columns, whatever the rank), the rank (not "gels"), the singular values
-    ("gelsd", "gelss")."""
+    """The X of least norm among those that minimize the norm of A X - B. By driver also: the squares left
+    over ("gels", "gelsd", "gelss", of more rows than columns, whatever the rank), the rank (not "gels"), the
+    singular values ("gelsd", "gelss")."""
     check_matrices("lstsq", a)
     check_pair("lstsq", a, b)
     driver = "gelsy" if driver is None else driver

@@ -310,7 +310,7 @@ def _declare_adaptive(dims):
         out_names="out indices",
     )
     def adaptive_max_pool(x, output_size):
-        """The largest element of each of as many windows as are asked for, and its place."""
+        """The maximum of each of output_size windows that together cover the input, and its position."""
         image(x, dims)
         return adaptive_largest(x, dims, each(output_size, dims, "output_size", 0))
 

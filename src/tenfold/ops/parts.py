@@ -105,7 +105,7 @@ def select_scatter(x, src, dim, index):
     samples=lambda: [S(T(3, 4)), S(T(3, 4), 1), S(T(2, 3, 1), -1), S(T(2, 0)), S(T(3))],
 )
 def unbind(x, dim):
-    """All x[..., i, ...] along dim."""
+    """The slices x[..., i, ...] along dim."""
     dim = flat.axis(dim, x.rank)
     if not x.rank:
         raise IndexOutOfRange("unbind: a zero-dimensional tensor has no dimension to take apart")

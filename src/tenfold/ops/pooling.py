@@ -186,7 +186,7 @@ def _declare(dims):
         return _average(x, dims, _ranges(windows, dims), divisors)
 
     def adaptive(x, output_size):
-        """The mean of each of as many windows as are asked for, which divide the image evenly."""
+        """The mean of each of output_size windows that together cover the input."""
         image(x, dims)
         _checked(x, None, ("float",))
         counts = each(output_size, dims, "output_size", 0)

@@ -112,7 +112,7 @@ def _along(value, x, axis):
     f"{_ARGUMENTS}) -> Tensor"
 )
 def quantize_per_channel(x, scales, zero_points, axis, low, high, dtype):
-    """As for whole tensors, with a scale and a zero point for each place along an axis."""
+    """`quantize_per_tensor` with a scale and a zero point for each index along an axis."""
     _target(low, high, dtype)
     return _steps(
         _real(x), _along(scales, x, axis), _along(zero_points, x, axis), low, high, dtype, first=True

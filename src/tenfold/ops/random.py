@@ -282,7 +282,7 @@ def scaled_normal(state, mean, std, shape, dtype):
     casts_out=True,
 )
 def bernoulli(state, p):
-    """1 with the probability that stands in the element, else 0."""
+    """1 with the probability given by the element, else 0."""
     return bernoulli_each(state, p, p)
 
 

@@ -119,7 +119,7 @@ def chunk(x, chunks, dim):
     samples=_splits(1, 3, 7, 9),
 )
 def tensor_split(x, sections, dim):
-    """Just `sections` parts along dim, as equal as can be."""
+    """`sections` parts along dim, as equal as possible."""
     return split_by(x, dim, section_sizes, sections)
 
 

@@ -134,7 +134,7 @@ def _declare(dims):
         autocast="cpu: float32",
     )
     def fractional_max_pool(x, kernel, output_size, samples):
-        """The largest element of each of many windows, whose distances vary by random numbers."""
+        """The maximum of each of output_size windows, placed at random."""
         image(x, dims)
         kernel, counts = each(kernel, dims, "kernel_size", 1), each(output_size, dims, "output_size", 1)
         batch = (x.shape[0] if x.rank == dims + 2 else 1, x.shape[x.rank - dims - 1])

@@ -116,7 +116,7 @@ def _declare(dims):
             needs=f"same_channels<{dims}>",
         )
         def backward(gradient, x, padding, widen=widen, kind=kind):
-            """What each element of x was shown at, added up."""
+            """The sum of the cotangents over the places that each element was copied to."""
             build = lambda each: along(each, padding, widen, f"{kind}_pad{name}_backward")
             if build(x).type is not gradient.type:
                 raise ShapeError(f"the gradient {gradient.type} is not of the widened tensor's type")

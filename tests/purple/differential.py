@@ -9,11 +9,12 @@ import argparse
 import gc
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,9 +23,9 @@ from tests.purple.compiled import CHECKED, build, compiled, interpreted, run
 from tests.purple.generate_programs import batch
 
 TOGETHER = 125  # programs that one C file holds
-INJECTED_TOGETHER = 50  # of those in which every call fails in turn
-AT_ONCE = 2000  # calls that fail in turn in one process
+INJECTED_TOGETHER = 25  # of those in which every call fails in turn: each time all of them run
 QUICKEST = shutil.which("clang")  # without optimisation it takes a third of gcc's time
+COUNTED = re.compile(r"(\d+) calls may fail")
 UNCLEAN = re.compile(r"Sanitizer|not released|proved unique|status (-|[2-9]|1.)")
 
 
@@ -49,27 +50,35 @@ def faults(which: Batch, folder: Path) -> list[str]:
     return faults_of(batch(which.seed, which.count, which.tensors), folder)
 
 
-def faults_of(text: str, folder: Path, workers: int = 1) -> list[str]:
+def faults_of(text: str, folder: Path) -> list[str]:
     """What goes wrong in a program when each of its calls that can fail does so, in turn."""
     program = build(text, folder, *CHECKED)
-    counted = re.search(r"(\d+) calls may fail", run(program, fail_at="count").stderr)
-    assert counted is not None
-    total = int(counted[1])
+
+    def attempt(calls: str) -> tuple[subprocess.CompletedProcess[str], bool]:
+        """The program run for each of these calls, and whether that ended in good order."""
+        done = run(program, fail_at=calls)
+        return done, done.returncode in (0, 1) and not UNCLEAN.search(done.stderr)
 
     def problems(first: int, last: int) -> list[str]:
         """What goes wrong in some of the calls: one process tries them all, and then each half if it must."""
-        done = run(program, fail_at=f"{first}-{last}" if first < last else str(first))
-        ended = done.stderr.count("ended with status") == (last - first + 1 if first < last else 0)
-        if done.returncode in (0, 1) and ended and not UNCLEAN.search(done.stderr):
-            return []
         if first == last:
-            return [f"call {first} of {total}: {done.stderr[-2000:]} ended with status {done.returncode}"]
+            done, clean = attempt(str(first))
+            said = f"{done.stderr[-2000:]} ended with status {done.returncode}"
+            return [] if clean else [f"call {first} of {total}: {said}"]
+        done, clean = attempt(f"{first}-{last}")
+        if clean and done.stderr.count("ended with status") == last - first + 1:
+            return []
         middle = (first + last) // 2
         return [*problems(first, middle), *problems(middle + 1, last)]
 
-    every = [(first, min(first + AT_ONCE - 1, total)) for first in range(1, total + 1, AT_ONCE)]
-    with ThreadPoolExecutor(workers) as pool:
-        return [each for found in pool.map(lambda ends: problems(*ends), every) for each in found]
+    done, clean = attempt("all")
+    counted = COUNTED.search(done.stderr)
+    if counted is None:
+        return [f"without errors: {done.stderr[-2000:]} ended with status {done.returncode}"]
+    total = int(counted[1])
+    if clean and done.stderr.count("ended with status") == total:
+        return []
+    return problems(1, total) or [f"all {total} calls in one process: {done.stderr[-2000:]}"]
 
 
 def checked(job: tuple[Callable[[Batch, Path], list[str]], Batch]) -> list[str]:

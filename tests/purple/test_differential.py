@@ -42,4 +42,4 @@ def test_an_error_at_any_call_of_a_training_step_leaks_no_tensor(tmp_path):
         (backward loss)
         (optimizer-step opt)
         (print (tensor-item loss)))"""
-    assert not faults_of(text, tmp_path, workers=2)
+    assert not faults_of(text, tmp_path)

@@ -220,14 +220,19 @@ static int run_whole(int64_t inject_at) {
 }
 
 #ifdef PURPLE_INJECT
-/* PURPLE_FAIL_AT: `count`, or at which call the program fails; FIRST-LAST runs it again for each of these calls, so that
-   libtorch is loaded once. */
+/* PURPLE_FAIL_AT: at which call the program fails; FIRST-LAST runs it again for each of these calls, so that libtorch is
+   loaded once, and `all` for each that there is. */
 static int run_as_asked(void) {
     const char *asked = getenv("PURPLE_FAIL_AT");
-    long long first, last;
+    long long first = 1, last;
     if (!asked) return run_whole(0);
-    if (!strcmp(asked, "count")) return run_whole(-1);
-    if (sscanf(asked, "%lld-%lld", &first, &last) != 2) return run_whole(strtoll(asked, NULL, 10));
+    if (!strcmp(asked, "all")) {
+        run_whole(-1);
+        last = (long long)pu.injected;
+        pu_manual_seed(pu_of_fixnum(0));
+    } else if (sscanf(asked, "%lld-%lld", &first, &last) != 2) {
+        return run_whole(strtoll(asked, NULL, 10));
+    }
     for (long long at = first; at <= last; at++) {
         int ended = run_whole(at);
         fprintf(stderr, "purple: an error at call %lld ended with status %d\n", at, ended);

@@ -89,3 +89,37 @@ def test_lists_print_the_same_both_ways_and_leak_nothing_wherever_a_program_fail
     done = run(program)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", interpreted(PROGRAM))
     check_failures(program, range(1, 200, 3))
+
+
+REPLACED = {
+    "set-car!": "(let ((v (list 5))) (set-car! v shared) (map length v))",
+    "set-cdr!": "(let ((v (list 5))) (set-cdr! v shared) (map list v))",
+    "of a rest": "(let ((v (list 5 6))) (set-car! (cdr v) shared) (map list v))",
+}
+
+
+@pytest.mark.parametrize("writer", REPLACED)
+def test_a_part_that_was_replaced_is_released_by_its_count(writer, tmp_path):
+    text = f"""
+      (define shared (list 1.5 "two"))
+      (define (changed) {REPLACED[writer]})
+      (define (handed shared) {REPLACED[writer]})
+      (define (twice s) (list (handed s) (handed s) s))
+      (print (changed) (changed) shared (twice (list 2.5 "three")))"""
+    done = run(build(text, tmp_path, *CHECKED))
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", interpreted(text))
+
+
+@pytest.mark.parametrize(("writer", "part"), [("set-car!", "car"), ("set-cdr!", "c[ad]r")])
+def test_the_certifier_refuses_to_release_a_replaced_part_as_if_nothing_else_held_it(writer, part):
+    text = "(define (f) (let ((v (list (list 5)))) (vector-set! (vector 1) 0 2) (map length v))) (print (f))"
+    module = analysed(expand_program(text, FILE))
+    certify(module)
+    each = next(
+        s
+        for s in ir.statements(function_of(module, "f").body)
+        if isinstance(s, ir.Let) and isinstance(s.op, ir.Prim) and s.op.name == "vector-set!"
+    )
+    each.op.name = writer
+    with pytest.raises(CompilerBug, match=f"a {part} that was replaced"):
+        certify(module)

@@ -45,16 +45,16 @@ class CompilerBug(TenfoldError, RuntimeError):
 
 def certify(module: ir.Module) -> int:
     """Check every function; the number of points at which something may fail, each checked too."""
-    writing, watched = effects.writers(module), claims.watched(module)
+    writing, claimed = effects.writers(module), claims.Claims(module)
     functions = [*module.functions, module.main]
-    return sum(Certifier(module, function, writing, watched).run() for function in functions)
+    return sum(Certifier(module, function, writing, claimed).run() for function in functions)
 
 
 class Certifier:
     def __init__(
-        self, module: ir.Module, function: Function, writing: effects.Writing, watched: claims.Watched
+        self, module: ir.Module, function: Function, writing: effects.Writing, claimed: claims.Claims
     ):
-        self.module, self.function, self.writing, self.watched = module, function, writing, watched
+        self.module, self.function, self.writing, self.claimed = module, function, writing, claimed
         self.headers: dict[str, State] = {}
         self.sizes: dict[Variable, int] = {}  # of the memory that cells keep, in words
         self.failures = 0
@@ -71,7 +71,7 @@ class Certifier:
         left = self.block(self.function.body, state)
         if left is not None:
             self.wrong("control reaches the end of the function", None)
-        for each, why in claims.refuted(self.function, self.watched):
+        for each, why in self.claimed.refuted(self.function):
             self.wrong(why, each)
         return self.failures
 

@@ -60,34 +60,69 @@ def _note(atom: ir.Atom, distance: int, found: Watched) -> None:
         found[atom] = min(distance, found.get(atom, PART))
 
 
-def refuted(function: Function, watched: Watched) -> Iterator[tuple[ir.Statement, str]]:
-    """The statements that release something as its only owner wrongly, and why."""
-    body = ir.statements(function.body)
-    definitions: dict[Variable, list[ir.Op]] = {}
+def replaced(module: ir.Module) -> frozenset[str]:
+    """The parts of pairs, `car` and `cdr`, in whose place the program may put what something else holds. In
+    a replaced rest elements are such, too."""
+    found: set[str] = set()
+    for function in [*module.functions, module.main]:
+        for each in ir.statements(function.body):
+            if isinstance(each, Let) and isinstance(each.op, ir.Prim | ir.PrimClosure):
+                found |= {"set-car!": {"car"}, "set-cdr!": {"car", "cdr"}}.get(each.op.name, set())
+    return frozenset(found)
+
+
+class Claims:
+    """A program whose claims are looked at."""
+
+    def __init__(self, module: ir.Module):
+        self.watched, self.replaced = watched(module), replaced(module)
+
+    def refuted(self, function: Function) -> Iterator[tuple[ir.Statement, str]]:
+        """The statements that release something as its only owner wrongly, and why."""
+        definitions, shared = _definitions(function)
+        for each in ir.statements(function.body):
+            claimed = _claimed(each)
+            if claimed is None:
+                continue
+            names = _names(claimed, definitions)
+            for var in names:
+                if var in shared:
+                    yield each, f"{var.name} is shared, but released as if it had one owner"
+                if self.watched.get(var) == SELF:
+                    yield each, f"{WEAKLY_HELD} {var.name}, which is released as if it had one owner"
+                for op in definitions.get(var, ()):
+                    why = self.doubt(op)
+                    if why:
+                        yield each, f"{why} {var.name}, which is released as if it had one owner"
+
+    def doubt(self, op: ir.Op) -> str:
+        """What else may hold what an operation gives."""
+        if _is_watched(op, self.watched):
+            return WEAKLY_HELD
+        if isinstance(op, ir.Take) and op.part in self.replaced:
+            return f"a {op.part} that was replaced may be"
+        return "something else holds" if _is_held(op) else ""
+
+
+WEAKLY_HELD = "a weak field may lead to"
+
+
+def _definitions(function: Function) -> tuple[dict[Variable, list[ir.Op]], set[Variable]]:
+    """What defines each variable of a function, and those of which it gives shares."""
+    found: dict[Variable, list[ir.Op]] = {}
     shared: set[Variable] = set()
-    for each in body:
+    for each in ir.statements(function.body):
         match each:
             case Let():
-                definitions.setdefault(each.var, []).append(each.op)
+                found.setdefault(each.var, []).append(each.op)
             case ir.LetTry():
-                definitions.setdefault(each.var, []).append(ir.Share([]))
+                found.setdefault(each.var, []).append(ir.Share([]))
             case ir.Uncons():
-                definitions.setdefault(each.car, []).append(ir.Take([each.pair], "car"))
-                definitions.setdefault(each.cdr, []).append(ir.Take([each.pair], "cdr"))
+                found.setdefault(each.car, []).append(ir.Take([each.pair], "car"))
+                found.setdefault(each.cdr, []).append(ir.Take([each.pair], "cdr"))
             case ir.Dup():
                 shared.add(each.var)
-    for each in body:
-        claimed = _claimed(each)
-        if claimed is None:
-            continue
-        names = _names(claimed, definitions)
-        for var in names & shared:
-            yield each, f"{var.name} is shared, but released as if it had one owner"
-        for var in names:
-            if watched.get(var) == SELF or any(_is_watched(op, watched) for op in definitions.get(var, ())):
-                yield each, f"a weak field may lead to {var.name}, which is released as if it had one owner"
-            if any(_is_held(op) for op in definitions.get(var, ())):
-                yield each, f"something else holds {var.name}, which is released as if it had one owner"
+    return found, shared
 
 
 def _claimed(each: ir.Statement) -> Variable | None:

@@ -26,6 +26,8 @@ class Facts:
     whole_results: dict[int, bool]
     whole_params: dict[Variable, bool]
     broken: set[Variable]
+    lists: bool  # whether there are such lists at all: nothing replaces their parts
+    whole: bool
     kept: set[Variable] = field(default_factory=set)  # borrowed, and yet held on to or given back
     names: spines.Leads = field(default_factory=dict)  # of what variables are other names
 
@@ -61,6 +63,8 @@ def _first_facts(module: ir.Module, functions: list[Function]) -> Facts:
         dict.fromkeys(results, whole),
         {param: unique and whole and param not in strange for param, unique in params.items()},
         spines.shared_parts(functions, "all"),
+        lists,
+        whole,
     )
 
 
@@ -187,8 +191,9 @@ class Uniqueness:
             if param.is_managed:
                 self.reasons[param] = "handed over by every caller"
         self.collect()
-        self.lists = {var for var in self.reasons if var not in facts.shared}  # whose every pair is unique
-        self.whole = {var for var in self.lists if var not in facts.broken}
+        # Those whose every pair is unique, and those of them that are whole.
+        self.lists = {var for var in self.reasons if var not in facts.shared} if facts.lists else set()
+        self.whole = {var for var in self.lists if var not in facts.broken} if facts.whole else set()
 
     def collect(self) -> None:
         for statement in ir.statements(self.function.body):

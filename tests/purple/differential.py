@@ -39,7 +39,7 @@ def disagreements(which: Batch, folder: Path) -> list[str]:
     """What the programs of a batch print interpreted, and otherwise compiled."""
     text = batch(which.seed, which.count, which.tensors)
     expected = interpreted(text).splitlines()
-    printed = compiled(text, folder, compiler=QUICKEST).splitlines()
+    printed = compiled(text, folder, "-O0", "-DPURPLE_CHECK_UNIQUE", compiler=QUICKEST).splitlines()
     if len(expected) != len(printed):
         return [f"seed {which.seed}: {len(expected)} lines interpreted, {len(printed)} compiled"]
     return [f"seed {which.seed}: {a} is {b} compiled" for a, b in zip(expected, printed) if a != b]

@@ -100,8 +100,8 @@ def build_program(
     warn: Warn = lambda cycle: None,
     rpath: str | None = None,
 ) -> None:
-    """`options` go to the C compiler, for the runtime too: sanitizers, or -DPURPLE_INJECT for
-    PURPLE_FAIL_AT."""
+    """`options` go to the C compiler, for the runtime too: sanitizers, -DPURPLE_INJECT for PURPLE_FAIL_AT, or
+    -DPURPLE_CHECK_UNIQUE, which ends a program that releases what is shared as if it had one owner."""
     units = compile_units(program, lines=debug, warn=warn)
     compiler = compiler or find_compiler()
     level = ("-g", "-O0") if debug else ("-O2",)

@@ -357,7 +357,7 @@ void pu_drop_after_failure(Value v) { pu_drop(v); }
 
 /* Most of what dies is a list that holds nothing which dies with it. */
 void pu_release(PuObject *object) {
-#ifdef PURPLE_INJECT
+#ifdef PURPLE_CHECK_UNIQUE
     pu_require_unique(&object->head);
 #endif
     if (PU_UNLIKELY(!is_plain_pair(object) || dead)) {

@@ -16,6 +16,10 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Warray-bounds"
 
+#ifdef PURPLE_INJECT
+#define PURPLE_CHECK_UNIQUE
+#endif
+
 typedef uint64_t Value;
 
 #define PU_FAILURE ((Value)0)
@@ -283,7 +287,7 @@ static inline Value pu_take_car_cell(Value v, Value *car) { /* `car` of a pair t
 }
 /* The same of a pair that is proved to be held by nobody else: no count is looked at. */
 static inline bool pu_unique_leaves_cell(Value v) {
-#ifdef PURPLE_INJECT
+#ifdef PURPLE_CHECK_UNIQUE
     pu_require_unique(&pu_object(v)->head);
 #endif
     return PU_LIKELY(!(pu_object(v)->head & (PU_SUSPECT | PU_WATCHED)));

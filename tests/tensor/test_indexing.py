@@ -4,6 +4,7 @@ beside PyTorch, and what is particular to lazy tensors: what evaluates, what com
 
 import itertools
 import operator
+import warnings
 
 import numpy as np
 import pytest
@@ -390,6 +391,13 @@ def test_a_short_list_of_more_than_numbers_is_a_tuple_of_indices_and_warns(write
         ours[write(tn)] = 7
     golden[write(torch)] = 7
     assert ours.tolist() == golden.tolist()
+
+
+@pytest.mark.parametrize("L", [tn, torch], ids=["tenfold", "torch"])
+def test_a_list_of_thirty_one_is_still_a_tuple(L):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert tuple(L.arange(3)[[[0], *[None] * 30]].shape) == (1,) * 31
 
 
 def test_a_list_of_thirty_two_lists_is_an_array_of_indices():

@@ -18,6 +18,7 @@ import traceback
 from pathlib import Path
 
 SECONDS = 5.0  # of processor time, for one input
+ENDLESS = 1.0  # likewise, after which a program that may run for ever is left
 WAIT = 60.0  # of the clock, in which nothing computes
 START = 300.0  # likewise, until the first input is read: engines are loaded, and valid files made
 BYTES = 1 << 30
@@ -102,7 +103,7 @@ def follow(worker: subprocess.Popen[str], findings: list[str], name: str) -> tup
         while True:
             if b"\n" not in told and not waiting.select(0.5):
                 now = processor_time(worker.pid)
-                if at >= 0 and now - used > SECONDS:
+                if at >= 0 and now - used > (ENDLESS if loops else SECONDS):
                     return at, "" if loops else f"computes for over {SECONDS:.0f} s"
                 if now != seen:
                     seen, idle = now, time.monotonic()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import functools
 import io
+import json
 import math
 import os
 import random
@@ -18,6 +21,7 @@ from typing import NamedTuple
 import tenfold as tn
 from tenfold import nn
 from tenfold.base import digests
+from tenfold.compat import export
 from tenfold.purple.emit_c import deep
 from tenfold.purple.interpret import expand_program
 from tenfold.runtime import cache
@@ -116,6 +120,50 @@ def _exported() -> tn.exporting.Exported:
     tn.manual_seed(0)
     model = lambda x: tn.linalg.solve(x, nn.functional.relu(x @ x)).sort(-1).values
     return tn.export(model, (tn.eye(3),), dialect="stablehlo", parameters="literals")
+
+
+@functools.cache
+def graph() -> dict[str, object]:
+    """What a file of `export.save` holds."""
+    tn.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    batch = export.Dim("batch", min=2, max=64)
+    program = export.export(model, (tn.ones(2, 3),), dynamic_shapes=({0: batch},))
+    return tn.load(io.BytesIO(_saved(lambda file: export.save(program, file))))
+
+
+def hostile_graph(chance: random.Random) -> bytes:
+    """A file of `export.save` whose graph has other words and numbers in some places."""
+    about = json.loads(graph()["program"])
+    for _ in range(chance.choice([0, 1, 1, 2, 3])):
+        place = about
+        while isinstance(place, (list, dict)) and place:
+            key = chance.choice(list(place) if isinstance(place, dict) else range(len(place)))
+            if not isinstance(place[key], (list, dict)) or not place[key] or chance.random() < 0.2:
+                place[key] = copy.deepcopy(chance.choice(STRANGE))
+                break
+            place = place[key]
+    held = {**graph(), "program": json.dumps(about)}
+    if chance.random() < 0.2:
+        held[chance.choice(["state", "constants", "example"])] = chance.choice(
+            [{}, [], 1, {"x": 1}, [tn.ones(2)]]
+        )
+    return _saved(lambda file: tn.save(held, file))
+
+
+CODE = "__import__('os')._exit(7)"
+STRANGE = [
+    None, 1, -1, 1.5, "x", "", [], {}, [[]], {"node": "x"}, {"value": []}, "aten::add.Tensor", "call_method",
+    "getitem", "aten::__class__.__subclasses__", "getattr", "*", "**x", f"x={CODE}", f"x); {CODE} #",
+    f'"); {CODE}; ("', "weight", "__class__", "0.weight.data", "class", 1 << 70, {"tuple": ["*"]},
+    "f32[batch,3]",
+]  # fmt: skip
+
+
+def run_graph(data: bytes) -> None:
+    module = export.load(io.BytesIO(data)).module()
+    with contextlib.suppress(TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+        module(tn.ones(2, 3))  # a graph that was read may make no sense
 
 
 def _foreign(data: bytes) -> bytes:
@@ -300,6 +348,9 @@ FORMATS = {
     "legacy": Format(legacy, _load, random_instructions),
     "script": Format(script, _load),
     "safetensors": Format(safetensors, _load),
+    "export": Format(
+        lambda: _saved(lambda file: tn.save(graph(), file)), run_graph, hostile_graph, share=0.9
+    ),
     "stablehlo": Format(stablehlo, run_module),
     "mlirbc": Format(bytecode, run_module),
     "mlir": Format(text, run_module, hostile_module),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import json
+import keyword
 import math
 import operator
 import sys
@@ -140,7 +142,8 @@ def _reached(module: Any, parts: list[str]) -> Any:
 
 def _dotted(base: str, target: str) -> str:
     for part in target.split("."):
-        base = f"{base}.{part}" if part.isidentifier() else f'getattr({base}, "{part}")'
+        plain = part.isidentifier() and not keyword.iskeyword(part)
+        base = f"{base}.{part}" if plain else f"getattr({base}, {json.dumps(part)})"
     return base
 
 

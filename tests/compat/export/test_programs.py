@@ -1,6 +1,7 @@
 """`torch.export` beside PyTorch's: programs, what they take and write, sizes that may change, files."""
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -209,6 +210,58 @@ def test_a_program_is_saved_and_loaded_with_its_sizes(tmp_path):
     tn.save({"a": tn.ones(2)}, buffer)
     buffer.seek(0)
     with pytest.raises(ValueError, match="no exported program"):
+        ours.load(buffer)
+
+
+CODE = "__import__('os')._exit(7)"
+HOSTILE = {
+    "an argument's name": lambda about: about["nodes"].insert(0, ["placeholder", "y", f"y={CODE}", [], {}]),
+    "a node's name": lambda about: about["nodes"][1].__setitem__(1, f"x={CODE}"),
+    "a keyword": lambda about: about["nodes"][1][4].update({f"alpha={CODE}, b": 1}),
+    "a default": lambda about: about["nodes"][0].__setitem__(3, [1]),
+    "a keyword of Python's": lambda about: about["nodes"][0].__setitem__(2, "class"),
+    "an attribute": lambda about: about["nodes"].insert(1, ["get_attr", "g", f'"); {CODE} #', [], {}]),
+    "a method": lambda about: about["nodes"].insert(
+        1, ["call_method", "g", "__class__", [{"node": "x"}], {}]
+    ),
+    "no op": lambda about: about["nodes"][1].__setitem__(2, "aten::__class__.__subclasses__"),
+    "the same name twice": lambda about: about["nodes"].insert(1, about["nodes"][0]),
+    "a name that no module has": lambda about: about["inputs"][0].__setitem__(2, f'"); {CODE} #'),
+    "too few tensors": lambda about: about["types"].pop(),
+    "a structure of more tensors": lambda about: about["structures"].__setitem__(
+        1, {"list": [None, ["*"] * 9]}
+    ),
+    "a container for a value": lambda about: about["structures"].__setitem__(1, {"value": ["*"]}),
+    "nothing": lambda about: about.clear(),
+}
+
+
+@pytest.fixture(scope="module")
+def held() -> dict:
+    """What the file of a program holds."""
+    buffer = io.BytesIO()
+    ours.save(ours.export(tn.nn.Linear(4, 2), (tn.ones(5, 4),)), buffer)
+    buffer.seek(0)
+    return tn.load(buffer)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_file_whose_graph_is_no_program_is_refused_and_runs_no_code(name, held):
+    about = json.loads(held["program"])
+    HOSTILE[name](about)
+    buffer = io.BytesIO()
+    tn.save({**held, "program": json.dumps(about)}, buffer)
+    buffer.seek(0)
+    with pytest.raises(tn.FormatError):
+        ours.load(buffer)
+
+
+@pytest.mark.parametrize("name", ["forward", "__class__.weight", "a..b", ""])
+def test_a_tensor_in_a_file_does_not_take_the_place_of_what_every_module_has(name, held):
+    buffer = io.BytesIO()
+    tn.save({**held, "constants": {name: tn.ones(2)}}, buffer)
+    buffer.seek(0)
+    with pytest.raises(tn.FormatError, match="a tensor with the name"):
         ours.load(buffer)
 
 

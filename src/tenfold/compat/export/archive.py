@@ -1,17 +1,22 @@
 """Exported programs in files: the graph as text, with the tensors that it uses, in a file of `tenfold.save`.
-Nothing in it is code: a call is named by its schema, and looked up when the file is read."""
+
+Nothing in a file is code: a call is named by its schema, and looked up when the file is read. But the graph
+becomes Python code whose names come from the file: they are all checked, since others may have written it.
+"""
 
 from __future__ import annotations
 
 import json
+import keyword
 import operator
 import os
+import re
 from typing import Any
 
 from tenfold.base.devices import Device
 from tenfold.base.dim import Dim
 from tenfold.base.dtypes import BY_NAME, DType
-from tenfold.base.errors import FormatError, UnsupportedError, located
+from tenfold.base.errors import FormatError, TenfoldError, UnsupportedError, located
 from tenfold.compat.export.programs import ExportedProgram
 from tenfold.compat.export.signature import (
     ExportGraphSignature,
@@ -30,6 +35,7 @@ from tenfold.fx.node import Node
 from tenfold.nn.module import Module
 from tenfold.nn.parameter import Parameter
 from tenfold.serialize import load as load_tensors, save as save_tensors
+from tenfold.tensor import Tensor
 from tenfold.trace import tree
 
 __all__ = ["load", "save"]
@@ -38,6 +44,11 @@ FORMAT = "tenfold.export 1"
 PLAIN = {name: getattr(operator, name) for name in ("add", "floordiv", "getitem", "mul", "pow", "truediv")}
 PLAIN["float"] = float
 CONTAINERS: dict[str, type] = {"tuple": tuple, "list": list, "dict": dict}
+# What reading raises where a file does not say what it should.
+_NONSENSE = (
+    LookupError, ValueError, TypeError, AttributeError, SyntaxError, RecursionError, AssertionError,
+)  # fmt: skip
+_SCHEMA = re.compile(r"(\w+)::(\w+)(?:\.(\w+))?")
 
 
 @located
@@ -83,26 +94,50 @@ def load(
         raise FormatError(f"this is no program of Tenfold's: {error.message}", help=_HELP) from None
     if not isinstance(held, dict) or held.get("format") != FORMAT:
         raise FormatError("this file holds no exported program of Tenfold's", help=_HELP)
-    about = json.loads(held["program"])
-    signature = ExportGraphSignature(
-        [InputSpec(InputKind[k], TensorArgument(n), target, kept) for k, n, target, kept in about["inputs"]],
-        [OutputSpec(OutputKind[k], TensorArgument(n), target) for k, n, target in about["outputs"]],
-    )
+    try:
+        program = _read_program(held, json.loads(held["program"]))
+        program.module()  # whose names and counts must fit each other
+        if extra_files is not None:
+            extra_files.update({name: held["extra"][name] for name in extra_files if name in held["extra"]})
+    except TenfoldError:
+        raise
+    except _NONSENSE as error:
+        raise FormatError(f"the exported program in this file is damaged: {error}", help=_HELP) from None
+    return program
+
+
+def _read_program(held: dict[str, Any], about: dict[str, Any]) -> ExportedProgram:
+    parameters = set(about["parameters"])
     state = {
-        name: Parameter(each) if name in about["parameters"] else each for name, each in held["state"].items()
+        _member(name): Parameter(_tensor(each)) if name in parameters else _tensor(each)
+        for name, each in held["state"].items()
     }
+    constants = {_member(name): _tensor(each) for name, each in held["constants"].items()}
+    signature = ExportGraphSignature(
+        [
+            InputSpec(InputKind[kind], TensorArgument(_name(name)), target, kept)
+            for kind, name, target, kept in about["inputs"]
+        ],
+        [
+            OutputSpec(OutputKind[kind], TensorArgument(_name(name)), target)
+            for kind, name, target in about["outputs"]
+        ],
+    )
     taken, given = [_read_structure(each) for each in about["structures"]]
-    if extra_files is not None:
-        extra_files.update({name: held["extra"][name] for name in extra_files if name in held["extra"]})
+    example = [_tensor(each) for each in held["example"]]
+    returned = [spec for spec in signature.output_specs if spec.kind is OutputKind.USER_OUTPUT]
+    if not _leaves(taken) == len(example) == len(about["types"]) or _leaves(given) != len(returned):
+        raise FormatError("the program in this file takes or gives another number of tensors than it says")
+    args, kwargs = tree.unflatten(taken, iter(example))
     return ExportedProgram(
         GraphModule(Module(), _read_graph(about["nodes"])),
         signature,
         state,
-        held["constants"],
+        constants,
         [read_type(each) for each in about["types"]],
         {name: Dim(name, **constraints) for name, constraints in about["dimensions"].items()},
         (taken, given),
-        tree.unflatten(taken, iter(held["example"])),
+        (tuple(args), dict(kwargs)),
     )
 
 
@@ -132,18 +167,48 @@ def _read_graph(nodes: list[Any]) -> Graph:
     graph = Graph()
     by_name: dict[str, Node] = {}
     for op, name, target, args, kwargs in nodes:
-        if op == "call_function":
-            target = PLAIN[target] if target in PLAIN else _overload(target)
+        if op not in ("placeholder", "call_function", "output") or (op == "placeholder" and args):
+            raise FormatError(f"the graph in this file has a node that no exported program has: {op!r}")
+        if _name(name) in by_name or not name.isascii():
+            raise FormatError(f"the graph in this file has a node with the name {name!r}")
+        target = _callee(target) if op == "call_function" else _name(target)
         given = [_read(each, by_name) for each in args]
-        named = {key: _read(each, by_name) for key, each in kwargs.items()}
+        named = {_name(key): _read(each, by_name) for key, each in kwargs.items()}
         by_name[name] = graph.create_node(op, target, tuple(given), named, name)
     return graph
 
 
-def _overload(name: str) -> Any:
-    space, _, qualified = name.partition("::")
-    short, _, kind = qualified.partition(".")
-    return getattr(getattr(namespace(space), short), kind or "default")
+def _name(text: Any) -> str:
+    """A name in the code that a graph becomes."""
+    if type(text) is not str or not text.isidentifier() or keyword.iskeyword(text):
+        raise FormatError(f"the program in this file has {str(text)[:100]!r} for a name")
+    return text
+
+
+def _member(text: Any) -> str:
+    """The dotted name of a module's tensor, which must not stand for what every module has."""
+    if type(text) is not str or any(not part or hasattr(Module, part) for part in text.split(".")):
+        raise FormatError(f"the program in this file has a tensor with the name {str(text)[:100]!r}")
+    return text
+
+
+def _tensor(each: Any) -> Tensor:
+    if not isinstance(each, Tensor):
+        raise FormatError("what the program in this file uses is no tensor")
+    return each
+
+
+def _callee(name: str) -> Any:
+    """What a node calls: an overload by its schema's name, or a function of plain numbers."""
+    if name in PLAIN:
+        return PLAIN[name]
+    match = _SCHEMA.fullmatch(name)
+    if match is not None:
+        space, short, kind = match.groups()
+        found = getattr(getattr(namespace(space), short), kind or "default")
+        if isinstance(found, Overload):
+            return found
+    raise FormatError(f"the program in this file calls {name[:100]!r}, which is no op")
 
 
 def _written(argument: Any) -> Any:
@@ -177,7 +242,7 @@ def _read(written: Any, nodes: dict[str, Node]) -> Any:
         return complex(*value)
     if kind == "device":
         return Device(value)
-    return nodes[value] if kind == "node" else BY_NAME[value]
+    return nodes[value] if kind == "node" else {"dtype": BY_NAME}[kind][value]
 
 
 def _written_structure(structure: Any) -> Any:
@@ -200,11 +265,18 @@ def _written_structure(structure: Any) -> Any:
     return {name: [keys, [_written_structure(part) for part in parts]]}
 
 
+def _leaves(structure: Any) -> int:
+    """How many tensors are in the values that have this structure."""
+    return 1 if structure is tree.LEAF else sum(map(_leaves, structure[2])) if len(structure) == 3 else 0
+
+
 def _read_structure(written: Any) -> Any:
     if written == "*":
         return tree.LEAF
     ((kind, rest),) = written.items()
     if kind == "value":
+        if isinstance(rest, (list, dict)):
+            raise FormatError("an argument of the program in this file is a container")
         return tree.flatten(rest, lambda each: False, [])
     keys, parts = rest
     return CONTAINERS[kind], None if keys is None else tuple(keys), tuple(map(_read_structure, parts))

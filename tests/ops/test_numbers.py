@@ -99,3 +99,31 @@ def test_factors_and_exponents_fit_the_integers_that_they_are_for(dtype, number)
         return [outcome(lambda: L.add(x, x, alpha=number)), outcome(lambda: x**number)]
 
     assert outcomes(tn) == outcomes(torch)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("number", [2 + 0j, 1 + 2j])
+def test_complex_numbers_are_taken_where_pytorch_takes_them(dtype, number):
+    def outcomes(L):
+        x = L.tensor([1, 2, 3]).to(getattr(L, dtype))
+        calls = (
+            lambda: x + number,
+            lambda: x == number,
+            lambda: L.scalar_tensor(number),
+            lambda: L.scalar_tensor(number, dtype=getattr(L, dtype)),
+            lambda: L.full((2,), number, dtype=getattr(L, dtype)),
+        )
+        return [outcome(call) for call in calls]
+
+    assert outcomes(tn) == outcomes(torch)
+
+
+@pytest.mark.parametrize("power", [lambda x, n: x**n, lambda x, n: n**x])
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("number", [2 + 0j, 1 + 2j])
+def test_exponents_and_bases_may_be_complex(power, dtype, number):
+    ours, theirs = (
+        outcome(lambda L=L: power(L.tensor([1, 2, 3]).to(getattr(L, dtype)), number)) for L in (tn, torch)
+    )
+    assert ours[0] == theirs[0]
+    assert ours[1] == pytest.approx(theirs[1], rel=1e-5)

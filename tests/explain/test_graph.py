@@ -140,6 +140,16 @@ def test_two_fingers_zoom_the_graph_where_they_are(browser, explained):
     assert browser.run("page.graph.view") == after
 
 
+def test_closing_all_groups_shows_what_is_left(browser, explained):
+    _, path = explained(programs.attend)
+    browser.open(path)
+    browser.click("#tab-graph")
+    browser.run("((graph) => { graph.view.x = -5000; graph.place(); })(page.graph)")
+    assert browser.run(IN_SIGHT) == 0
+    browser.run(CLOSE_ALL)
+    assert browser.run(IN_SIGHT) == browser.run("page.graph.boxes.length")
+
+
 def test_the_graph_stays_in_sight_when_the_window_is_resized(browser, explained):
     _, path = explained(programs.attend)
     browser.open(path)

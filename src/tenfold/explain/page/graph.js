@@ -37,8 +37,8 @@ class GraphView {
       button("Fit", "Show all of it", () => this.fit(true)),
       button("+", "Zoom in", () => this.zoom(1.25)),
       button("−", "Zoom out", () => this.zoom(0.8)),
-      button("Open all", "Open every group", () => { this.groups.forEach((_, path) => this.open.add(path)); this.draw(); }),
-      button("Close all", "Close every group", () => { this.open.clear(); this.draw(); }),
+      button("Open all", "Open every group", () => this.openOnly(this.groups.keys())),
+      button("Close all", "Close every group", () => this.openOnly([])),
       this.words,
     );
     this.svg = svg("svg", { role: "group", "aria-label": "Graph of the program", tabindex: "0" });
@@ -116,6 +116,12 @@ class GraphView {
     this.open = new Set();
     if (this.items.length <= SHOWN) this.groups.forEach((_, path) => this.open.add(path));
     else this.openSome();
+    this.draw();
+    this.fit();
+  }
+
+  openOnly(paths) {
+    this.open = new Set(paths);
     this.draw();
     this.fit();
   }

@@ -16,7 +16,7 @@ class DiffView {
       ...this.programs.map((program) => ({ program, version: this.before.length ? "now: " : "" })),
     ].flatMap(({ program, version }) => program.stages
       .filter((stage) => !stage.absent)
-      .map((stage) => ({ program, stage, title: `${version}${program.title} · ${stage.title}` })));
+      .map((stage) => ({ program, stage, title: `${version}${stage.title} · ${program.title}` })));
     const bar = document.createElement("div");
     bar.className = "bar";
     this.pick = ["Left", "Right"].map((side) => {

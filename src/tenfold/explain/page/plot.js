@@ -35,7 +35,7 @@ class MemoryPlot {
     const plot = document.createElement("div");
     plot.className = "plot";
     plot.append(this.svg, label(bytesText(this.most), "top: 2px"));
-    if (100 - floor >= BAND / 2) plot.append(label(`arguments ${bytesText(memory.arguments)}`, "bottom: 3px"));
+    if (100 - floor >= BAND * 0.75) plot.append(label(`arguments ${bytesText(memory.arguments)}`, "bottom: 3px"));
     root.append(this.head(reactions), plot);
     this.listen(reactions);
   }

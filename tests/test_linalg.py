@@ -288,7 +288,7 @@ def test_symmetric_factors_of_nothing_and_of_zeros():
 
 
 @pytest.mark.parametrize("driver", ["gels", "gelsd", "gelss"])
-@pytest.mark.parametrize("rcond", [None, 0.4, 0.9])
+@pytest.mark.parametrize("rcond", [None, 0.4, 0.9, 1.0, 0.0, -1.0])
 def test_least_squares_count_small_singular_values_as_lapacks_drivers_do(driver, rcond):
     a, b = [[1.0, 0.0], [0.0, 0.2], [0.0, 0.0]], [[1.0], [2.0], [3.0]]
     ours = tn.linalg.lstsq(tn.tensor(a), tn.tensor(b), rcond=rcond, driver=driver)

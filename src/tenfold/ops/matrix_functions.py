@@ -135,9 +135,7 @@ def linalg_lstsq(a, b, rcond, driver):
     if right.rank < 2 or right.shape[-2] != a.shape[-2]:
         raise ShapeError(f"lstsq: {b.type} does not fit the matrix {a.type}")
     rows, columns = a.shape[-2:]
-    if driver == "gels":
-        rcond = None  # LAPACK's gels takes every matrix for one of full rank
-    atol, rtol = tolerances(a, None, rcond)
+    atol, rtol = tolerances(a, None, _cutoff(driver, rcond, a.dtype))
     inverse, right = stacked(_pinv(a, atol, rtol, False), right)
     solution = matmul(inverse, right)
     none = flat.full((0,), 0, a.dtype.to_real())
@@ -151,6 +149,14 @@ def linalg_lstsq(a, b, rcond, driver):
         rank = flat.sum(flat.convert(count, dtypes.int64), -1)
         values = found if driver in ("gelsd", "gelss") else values
     return flat.squeeze(solution, -1) if vector else solution, residuals, rank, values
+
+
+def _cutoff(driver, rcond, dtype):
+    """The rcond that LAPACK's driver uses in the place of one that means nothing to it."""
+    if driver == "gels" or rcond is None:
+        return None  # gels takes every matrix for one of full rank
+    refused = not 0 < rcond < 1 if driver == "gelsd" else rcond < 0
+    return dtypes.finfo(dtype).eps if refused else rcond
 
 
 # Powers

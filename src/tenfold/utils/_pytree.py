@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tenfold.base.errors import ArgumentError, located
 
 __all__ = [
-    "GetAttrKey", "LeafSpec", "MappingKey", "SequenceKey", "TreeSpec", "key_get", "keystr",
+    "GetAttrKey", "LeafSpec", "MappingKey", "SequenceKey", "TreeSpec", "arg_tree_leaves", "key_get", "keystr",
     "register_constant", "register_dataclass", "register_pytree_node", "tree_all", "tree_all_only",
     "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter",
     "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_",
@@ -318,6 +318,11 @@ def tree_iter(tree: Any, is_leaf: Leaf = None) -> Iterator[Any]:
 
 def tree_leaves(tree: Any, is_leaf: Leaf = None) -> list[Any]:
     return tree_flatten(tree, is_leaf)[0]
+
+
+def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
+    """The leaves of the arguments of a call, those given by name last."""
+    return tree_leaves((args, kwargs))
 
 
 def tree_structure(tree: Any, is_leaf: Leaf = None) -> TreeSpec:

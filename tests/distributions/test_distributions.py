@@ -385,3 +385,49 @@ def test_every_distribution_has_an_example_that_runs(name):
     code = example(DOCUMENTED[name])
     assert f"tn.distributions.{name}(" in code
     run_example(code, {"tn": tn})
+
+
+def test_binomial_has_half_the_gradient_at_even_odds():
+    logits = tn.tensor(0.0, requires_grad=True)
+    tn.distributions.Binomial(1.0, logits=logits).log_prob(tn.tensor(0.0)).backward()
+    assert logits.grad.item() == -0.5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_beta_of_small_concentrations_draws_numbers_near_both_ends(dtype):
+    tn.manual_seed(0)
+    small = tn.tensor(0.01, dtype=getattr(tn, dtype))
+    drawn = tn.distributions.Beta(small, small).sample((20000,)).numpy()
+    assert drawn.min() > 0 and drawn.max() < 1
+    assert abs((drawn < 0.1).mean() - 0.5) < 0.05 and abs((drawn > 0.9).mean() - 0.5) < 0.05
+
+
+def test_mixtures_check_values_against_every_component():
+    def made(package):
+        d, t = package.distributions, package.tensor
+        parts = d.Binomial(t([10.0, 20.0]), t([0.3, 0.6]))
+        return d.MixtureSameFamily(d.Categorical(t([0.4, 0.6])), parts).log_prob(t([3.0, 7.0, 9.0]))
+
+    np.testing.assert_allclose(made(tn).numpy(), made(torch).numpy(), rtol=1e-5)
+
+
+def test_gamma_takes_plain_numbers_as_values():
+    assert tn.distributions.Gamma(1.0, 2.0).log_prob(0).item() == pytest.approx(np.log(2))
+
+
+def test_wishart_takes_a_precision_matrix_of_small_numbers():
+    root = tn.randn(10, 10, generator=tn.Generator().manual_seed(3)) * 1e-3
+    precision = root @ root.mT + 1e-7 * tn.eye(10)
+    made = tn.distributions.Wishart(tn.tensor(10.0), precision_matrix=precision)
+    scale = made.scale_tril
+    found = (scale @ scale.mT).double() @ precision.double()
+    assert (found - tn.eye(10, dtype=tn.float64)).abs().max().item() < 0.05
+
+
+def test_what_a_support_depends_on_is_not_known_of_the_class():
+    for package in (tn, torch):
+        with pytest.raises(NotImplementedError, match="event_dim cannot be determined statically"):
+            _ = package.distributions.Independent.support.event_dim
+        assert package.distributions.Uniform.support.event_dim == 0
+    with pytest.raises(NotImplementedError, match="same total_count"):
+        tn.distributions.Binomial(tn.tensor([1.0, 2.0]), tn.tensor([0.5, 0.5])).entropy()

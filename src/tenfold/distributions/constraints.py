@@ -36,15 +36,29 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """A set that only an instance of a distribution knows."""
+    """A set that only an instance of a distribution knows, and with it, unless they are given here, whether
+    it is discrete and how many dimensions an event has."""
 
-    def __init__(self, *, is_discrete: Any = False, event_dim: Any = 0):
-        self.is_discrete, self.event_dim = is_discrete, event_dim
+    def __init__(self, *, is_discrete: Any = None, event_dim: Any = None):
+        self._is_discrete, self._event_dim = is_discrete, event_dim
+
+    @property
+    def is_discrete(self) -> Any:  # type: ignore[override]
+        return self._known("is_discrete", self._is_discrete)
+
+    @property
+    def event_dim(self) -> Any:  # type: ignore[override]
+        return self._known("event_dim", self._event_dim)
+
+    def _known(self, name: str, value: Any) -> Any:
+        if value is None:
+            raise NotImplementedError(f".{name} cannot be determined statically, of the class")
+        return value
 
     def __call__(self, *, is_discrete: Any = None, event_dim: Any = None) -> _Dependent:
         return _Dependent(
-            is_discrete=self.is_discrete if is_discrete is None else is_discrete,
-            event_dim=self.event_dim if event_dim is None else event_dim,
+            is_discrete=self._is_discrete if is_discrete is None else is_discrete,
+            event_dim=self._event_dim if event_dim is None else event_dim,
         )
 
     def check(self, value: Tensor) -> Tensor:
@@ -54,12 +68,12 @@ class _Dependent(Constraint):
 class dependent_property(property, _Dependent):
     """A distribution's set as a property of its instances; of the class it is only known to depend."""
 
-    def __init__(self, fn: Any = None, *, is_discrete: Any = False, event_dim: Any = 0):
+    def __init__(self, fn: Any = None, *, is_discrete: Any = None, event_dim: Any = None):
         property.__init__(self, fn)
         _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
 
     def __call__(self, fn: Any) -> dependent_property:  # type: ignore[override]
-        return dependent_property(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
+        return dependent_property(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 def is_dependent(constraint: Any) -> bool:

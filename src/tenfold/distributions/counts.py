@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from tenfold.autograd.grad_mode import no_grad
-from tenfold.base.errors import ArgumentError
+from tenfold.base.errors import ArgumentError, UnsupportedError
 from tenfold.distributions import constraints
 from tenfold.distributions.discrete import ByCategorical, _Binary, _one_of
 from tenfold.distributions.distribution import Shape, broadcast_all
@@ -75,8 +75,7 @@ class Binomial(_Trials):
     def log_prob(self, value: Tensor) -> Tensor:
         value, n = self._checked(value), self.total_count
         ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
-        # log(1 + exp(logits)), of which neither part overflows.
-        either = self.logits.clamp(min=0) + (-self.logits.abs()).exp().log1p()
+        either = aten("logaddexp")(self.logits, aten("zeros_like")(self.logits))
         return ways + value * self.logits - n * either
 
     def entropy(self) -> Tensor:
@@ -88,7 +87,7 @@ class Binomial(_Trials):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         most = int(self.total_count.max().item())
         if self.total_count.min().item() != most:
-            raise ArgumentError("Binomial: values are told only where all have the same total_count")
+            raise UnsupportedError("Binomial: values are told only where all have the same total_count")
         values = aten("arange")(most + 1, dtype=self._param.dtype, device=self._param.device)
         values = values.reshape([-1, *[1] * len(self._batch_shape)])
         return values.expand([-1, *self._batch_shape]) if expand else values

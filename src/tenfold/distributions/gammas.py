@@ -18,6 +18,7 @@ from tenfold.distributions.distribution import (
 )
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
+from tenfold.tensor.interchange import as_tensor
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "StudentT"]
 
@@ -60,7 +61,7 @@ class Gamma(ExponentialFamily):
         return drawn.clamp(min=dtypes.finfo(drawn.dtype).tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        value = self._checked(value)
+        value = self._checked(as_tensor(value, dtype=self.rate.dtype, device=self.rate.device))
         a, xlogy = self.concentration, aten("xlogy")
         return xlogy(a, self.rate) + xlogy(a - 1, value) - self.rate * value - a.lgamma()
 
@@ -129,8 +130,7 @@ class Dirichlet(ExponentialFamily):
         return self.concentration * (total - self.concentration) / (total**2 * (total + 1))
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        drawn = standard_gammas(self.concentration.expand(list(self._extended_shape(sample_shape))))
-        return drawn / drawn.sum(-1, keepdim=True)
+        return aten("_sample_dirichlet")(self.concentration.expand(list(self._extended_shape(sample_shape))))
 
     def log_prob(self, value: Tensor) -> Tensor:
         a = self.concentration

@@ -12,6 +12,7 @@ from tenfold.base.size import Size
 from tenfold.distributions import constraints
 from tenfold.distributions.distribution import Distribution, ExponentialFamily, Shape, broadcast_all, normals
 from tenfold.distributions.gammas import Beta, Chi2
+from tenfold.distributions.multivariate import root
 from tenfold.functional import broadcast_shapes
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
@@ -48,11 +49,10 @@ class Wishart(ExponentialFamily):
         (df,) = broadcast_all(df) if isinstance(df, Tensor) else [given[0].new_tensor(float(df))]
         batch = broadcast_shapes(given[0].shape[:-2], df.shape)
         self.df = df.expand(batch)
-        if scale_tril is None:
-            whole = covariance_matrix
-            if precision_matrix is not None:
-                whole = aten("linalg_inv")(precision_matrix)
-            scale_tril = aten("linalg_cholesky")(whole)
+        if covariance_matrix is not None:
+            scale_tril = root("covariance_matrix", covariance_matrix)
+        elif precision_matrix is not None:
+            scale_tril = root("precision_matrix", precision_matrix)
         assert scale_tril is not None
         self.scale_tril = scale_tril.expand((*batch, size, size))
         super().__init__(batch, (size, size), validate_args)
@@ -94,6 +94,7 @@ class Wishart(ExponentialFamily):
         size = self._event_shape[-1]
         steps = aten("arange")(size, dtype=self.df.dtype, device=self.df.device)
         roots = Chi2(self.df.unsqueeze(-1) - steps, validate_args=False).rsample(sample_shape).sqrt()
+        roots = roots.clamp(min=dtypes.finfo(roots.dtype).eps)
         below = normals(self.scale_tril, self._extended_shape(sample_shape)).tril(-1)
         factor = self.scale_tril @ (below + aten("diag_embed")(roots))
         return factor @ factor.mT

@@ -139,7 +139,7 @@ class MultivariateNormal(Distribution):
         self.loc = loc.expand([*batch, -1])
         super().__init__(batch, self.loc.shape[-1:], validate_args)
         with enable_grad():  # it stays, whoever made the distribution
-            self._unbroadcasted_scale_tril = _root(name, matrix)
+            self._unbroadcasted_scale_tril = root(name, matrix)
 
     @lazy_property
     def scale_tril(self) -> Tensor:
@@ -192,7 +192,7 @@ class MultivariateNormal(Distribution):
         return entropy.expand(self._batch_shape)
 
 
-def _root(name: str, matrix: Tensor) -> Tensor:
+def root(name: str, matrix: Tensor) -> Tensor:
     """The covariance's Cholesky factor, from the matrix that the distribution was given."""
     if name == "scale_tril":
         return matrix

@@ -305,6 +305,10 @@ def _gamma_attempt(state, shape):
 )
 def _sample_dirichlet(state, concentration):
     """Points of the simplex: gamma draws, divided by their sum over the last dimension."""
-    drawn, state = _standard_gamma(state, concentration)
+    dtype = floating("_sample_dirichlet", concentration.dtype)
+    # Small concentrations give draws that are zero in float32, and points at neither end.
+    drawn, state = _standard_gamma(state, flat.convert(concentration, F64))
     dims = (-1,) if drawn.rank else ()
-    return drawn / flat.sum(drawn, dims, keepdim=True), state
+    info = dtypes.finfo(dtype)
+    point = flat.convert(drawn / flat.sum(drawn, dims, keepdim=True), dtype)
+    return flat.minimum(flat.maximum(point, info.tiny), 1 - info.eps / 2), state

@@ -77,11 +77,11 @@ class Event:
 
 
 class StreamContext(contextlib.nullcontext[Any]):
-    """A block as any other."""
+    """A block that changes nothing: the CPU has one stream."""
 
 
 def stream(stream: Any = None) -> StreamContext:
-    """A block as any other."""
+    """A block that changes nothing: the CPU has one stream."""
     return StreamContext(stream)
 
 

@@ -27,20 +27,22 @@ _absent = AbsentModule.of("torch._C")
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether it is a tensor, or of a type that says what functions do to it."""
+    """Whether it is a tensor, or of a type that overrides functions."""
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether one of the arguments is of a type that says what functions do to it, or a mode is in force."""
+    """Whether one of the arguments is of a type that overrides functions, or a mode is active."""
     return bool(context.modes) or (context.heeds and bool(overriding(relevant_args)))
 
 
 def has_torch_function_unary(arg: Any) -> bool:
+    """`has_torch_function` of one argument."""
     return has_torch_function((arg,))
 
 
 def has_torch_function_variadic(*args: Any) -> bool:
+    """`has_torch_function` of these arguments."""
     return has_torch_function(args)
 
 

@@ -60,14 +60,17 @@ def device_count() -> int:
 
 
 def is_available() -> bool:
+    """Whether there is a GPU that XLA can use."""
     return device_count() > 0
 
 
 def is_initialized() -> bool:
+    """Whether there is a GPU: it is ready when it is first used."""
     return is_available()
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether GPUs compute in bfloat16: XLA does so on all of them."""
     return is_available()
 
 
@@ -99,6 +102,7 @@ def set_device(device: Any) -> None:
 
 @located
 def get_device_name(device: Any = None) -> str:
+    """The name of a GPU."""
     return str(_found(device).device_kind)
 
 
@@ -120,6 +124,7 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 
 @located
 def get_device_properties(device: Any = None) -> Properties:
+    """A GPU's name, memory and compute capability."""
     total = (_found(device).memory_stats() or {}).get("bytes_limit", 0)
     return Properties(get_device_name(device), total, *get_device_capability(device))
 
@@ -135,8 +140,8 @@ _peaks: dict[int, int] = {}  # by a GPU's index, what the peak was when it was t
 
 @located
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that were in use since the count was reset, if it was; none where there is no GPU. XLA
-    counts for the whole process, so a lower peak than one before the reset is not known, and an error."""
+    """The peak of bytes in use, of the process or since `reset_peak_memory_stats`; 0 without a GPU. XLA keeps
+    one peak for the whole process, so a peak after the reset that is not higher is unknown: an error."""
     if not is_available():
         return 0
     peak = (_found(device).memory_stats() or {}).get("peak_bytes_in_use", 0)
@@ -217,6 +222,7 @@ reset_max_memory_allocated = reset_peak_memory_stats
 
 @located
 def initial_seed() -> int:
+    """The seed of the current GPU's generator."""
     return generators.default_generator(Device("cuda", current_device())).initial_seed()
 
 
@@ -229,17 +235,20 @@ def seed() -> None:
 
 @located
 def seed_all() -> None:
+    """Seed the generators of all GPUs from the system's source of randomness."""
     for index in range(device_count()):
         generators.default_generator(Device("cuda", index)).seed()
 
 
 @located
 def get_rng_state(device: Any = "cuda") -> Any:
+    """The state of a GPU's generator, as a tensor of bytes."""
     return generators.default_generator(Device(device).resolved).get_state()
 
 
 @located
 def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    """Set the state of a GPU's generator to one that `get_rng_state` returned."""
     generators.default_generator(Device(device).resolved).set_state(new_state)
 
 
@@ -249,6 +258,7 @@ def get_rng_state_all() -> list[Any]:
 
 
 def set_rng_state_all(new_states: Any) -> None:
+    """Set the states of all GPUs' generators."""
     for index, state in enumerate(new_states):
         set_rng_state(state, Device("cuda", index))
 

@@ -31,7 +31,7 @@ class Event:
         return True
 
     def wait(self, stream: Any = None) -> None:
-        """Nothing: XLA orders the work."""
+        """Does nothing: XLA orders the work."""
 
     def synchronize(self) -> None:
         """Nothing: who reads a value waits for it."""
@@ -58,10 +58,10 @@ class Stream:
         return True
 
     def wait_stream(self, stream: Any) -> None:
-        """Nothing: XLA orders the work."""
+        """Does nothing: XLA orders the work."""
 
     def wait_event(self, event: Event) -> None:
-        """Nothing: XLA orders the work."""
+        """Does nothing: XLA orders the work."""
 
     def record_event(self, event: Event | None = None) -> Event:
         event = Event() if event is None else event
@@ -91,6 +91,7 @@ def stream(stream: Any) -> StreamContext:
 
 
 def current_stream(device: Any = None) -> Stream:
+    """The device's stream, of which there is one: XLA orders the work."""
     return Stream(device)
 
 
@@ -98,10 +99,11 @@ default_stream = current_stream
 
 
 def set_stream(stream: Any) -> None:
-    """Nothing: XLA orders the work."""
+    """Does nothing: XLA orders the work."""
 
 
 def is_current_stream_capturing() -> bool:
+    """Whether a CUDA graph is being captured: never, XLA makes them itself."""
     return False
 
 

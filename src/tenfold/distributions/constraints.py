@@ -77,6 +77,7 @@ class dependent_property(property, _Dependent):
 
 
 def is_dependent(constraint: Any) -> bool:
+    """Whether a constraint depends on the distribution's parameters."""
     return isinstance(constraint, _Dependent)
 
 
@@ -201,11 +202,15 @@ class _Between(_Bounded):
 
 
 class _GreaterThan(_Above):
+    """Values above `lower_bound`."""
+
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound < value
 
 
 class _GreaterThanEq(_Above):
+    """Values of at least `lower_bound`."""
+
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
 
@@ -218,6 +223,8 @@ class _IntegerGreaterThan(_Above):
 
 
 class _LessThan(_Bounded):
+    """Values below `upper_bound`."""
+
     def __init__(self, upper_bound: Any):
         self.upper_bound = upper_bound
 
@@ -233,16 +240,22 @@ class _IntegerLessThan(_LessThan):
 
 
 class _Interval(_Between):
+    """Values from `lower_bound` to `upper_bound`."""
+
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class _HalfOpenInterval(_Between):
+    """Values from `lower_bound` up to, and without, `upper_bound`."""
+
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
 class _IntegerInterval(_Between):
+    """Whole numbers from `lower_bound` to `upper_bound`."""
+
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:

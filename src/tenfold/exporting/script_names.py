@@ -34,12 +34,12 @@ def wait(future: Future[Kind]) -> Kind:
 
 @contextlib.contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Of PyTorch's executor of TorchScript: programs here are compiled either way."""
+    """Does nothing: programs are compiled either way. PyTorch's executor of TorchScript has this setting."""
     yield
 
 
 class strict_fusion(contextlib.ContextDecorator):
-    """Of PyTorch's executor of TorchScript: XLA fuses what it can."""
+    """Does nothing: XLA fuses what it can. PyTorch's executor of TorchScript has this block."""
 
     def __enter__(self) -> None: ...
 
@@ -47,8 +47,9 @@ class strict_fusion(contextlib.ContextDecorator):
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Of PyTorch's executor of TorchScript: XLA chooses its libraries itself."""
+    """Does nothing: XLA chooses its libraries itself. PyTorch's executor of TorchScript has this setting."""
 
 
 def onednn_fusion_enabled() -> bool:
+    """Whether TorchScript fuses by oneDNN: never, XLA fuses what it can."""
     return False

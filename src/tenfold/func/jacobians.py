@@ -27,8 +27,8 @@ def jacrev(
     has_aux: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The function that gives the Jacobian of `func` by the arguments `argnums`, backwards: one gradient for
-    each element of the output. Its shape is the output's, then the argument's."""
+    """Return a function that computes the Jacobian of `func` by the arguments `argnums` in reverse mode, with
+    one gradient for each element of the output. Its shape is the output's, then the argument's."""
 
     @like(func, "jacrev")
     def jacobian(*args: Any) -> Any:
@@ -64,8 +64,8 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """The function that gives the Jacobian of `func` by the arguments `argnums`, forwards: one tangent for
-    each element of the arguments. Its shape is the output's, then the argument's."""
+    """Return a function that computes the Jacobian of `func` by the arguments `argnums` in forward mode, with
+    one tangent for each element of the arguments. Its shape is the output's, then the argument's."""
 
     @like(func, "jacfwd")
     def jacobian(*args: Any) -> Any:

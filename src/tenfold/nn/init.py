@@ -101,7 +101,7 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 @located
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix, as far as it fits."""
+    """Fill a matrix with ones on its diagonal and zeros elsewhere."""
     if tensor.ndim != 2:
         raise ShapeError(f"takes a matrix, not {tensor.ndim} dimensions")
     return draws.write(tensor, np.eye(*tensor.shape))
@@ -109,7 +109,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 @located
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """The weights of a convolution that hands on its channels as they are, in each of the groups."""
+    """Fill with the weights of a convolution that passes its channels through unchanged, in each group."""
     if tensor.ndim not in (3, 4, 5):
         raise ShapeError(f"takes 3, 4 or 5 dimensions, not {tensor.ndim}")
     sizes = tuple(tensor.shape)
@@ -219,7 +219,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
 @draws.unless_meta
 @located
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
-    """A matrix of normal draws, with this share of each column set to zero."""
+    """Fill a matrix with normal draws, and set the share `sparsity` of each column to zero."""
     if tensor.ndim != 2:
         raise ShapeError(f"takes a matrix, not {tensor.ndim} dimensions")
     rows, columns = tensor.shape

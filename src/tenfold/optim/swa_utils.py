@@ -33,7 +33,7 @@ ManyAverages = Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]
 
 
 def get_swa_avg_fn() -> Average:
-    """The mean of all models so far."""
+    """Return a function that computes the mean of a parameter over all models so far."""
 
     @no_grad()
     def average(averaged: Tensor, current: Tensor, count: Any) -> Tensor:
@@ -43,7 +43,7 @@ def get_swa_avg_fn() -> Average:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
-    """An average in which a model's weight fades by `decay` with each later one."""
+    """Return a function that computes a moving average, in which earlier models fade by `decay`."""
     if not 0 <= decay <= 1:
         raise OptionError(f"decay must lie in [0, 1]: {decay}")
 
@@ -64,12 +64,12 @@ def _of_many(average: Average) -> ManyAverages:
 
 
 def get_swa_multi_avg_fn() -> ManyAverages:
-    """The mean of all models so far, written to all parameters."""
+    """Return a function that sets a list of parameters to their means over all models so far."""
     return _of_many(get_swa_avg_fn())
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> ManyAverages:
-    """An average that fades by `decay`, written to all parameters."""
+    """Return a function that sets a list of parameters to their moving averages, which fade by `decay`."""
     return _of_many(get_ema_avg_fn(decay))
 
 

@@ -49,10 +49,12 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
+    """The classes and functions that `add_safe_globals` named."""
     return list(_safe)
 
 
 def clear_safe_globals() -> None:
+    """Trust no classes and functions any more that `add_safe_globals` named."""
     _safe.clear()
 
 

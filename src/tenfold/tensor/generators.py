@@ -125,20 +125,24 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
+    """Seed all generators from the system's source of randomness, and return the seed."""
     drawn = int.from_bytes(os.urandom(8), "little")
     manual_seed(drawn)
     return drawn
 
 
 def initial_seed() -> int:
+    """The seed of the CPU's generator."""
     return default_generator(Device("cpu")).initial_seed()
 
 
 def get_rng_state() -> Tensor:
+    """The state of the CPU's generator, as a tensor of bytes."""
     return default_generator(Device("cpu")).get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
+    """Set the state of the CPU's generator to one that `get_rng_state` returned."""
     default_generator(Device("cpu")).set_state(new_state)
 
 

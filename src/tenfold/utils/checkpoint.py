@@ -51,13 +51,13 @@ def create_selective_checkpoint_contexts(
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """A block as any other: XLA computes nothing that no gradient needs."""
+    """A block that changes nothing: XLA computes nothing that no gradient needs."""
     yield
 
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """A block as any other."""
+    """A block that changes nothing: what is checkpointed is recorded once, so there is nothing to compare."""
     yield
 
 

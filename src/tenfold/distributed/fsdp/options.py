@@ -78,11 +78,15 @@ class OptimStateDictConfig:
 
 @dataclass
 class FullOptimStateDictConfig(OptimStateDictConfig):
+    """An optimizer's state is gathered whole; with `rank0_only` on the first process alone."""
+
     rank0_only: bool = False
 
 
 @dataclass
 class ShardedOptimStateDictConfig(OptimStateDictConfig):
+    """Each process has its own part of an optimizer's state."""
+
     _use_dtensor: bool = True
 
 

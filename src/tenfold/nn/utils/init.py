@@ -11,8 +11,8 @@ from tenfold.nn.module import Module
 
 @located
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
-    """A module whose parameters are yet to be set, for a checkpoint to be loaded into. Nothing is computed
-    until they are read, so what they would have begun with costs nothing where they are set before."""
+    """Make a module without computing its initial parameters, to load a checkpoint into. They are lazy, like
+    every tensor: one that is set before it is read is never computed."""
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
         raise ArgumentError(f"module_cls is a class of modules, not {module_cls!r}")
     if "device" not in inspect.signature(module_cls).parameters:

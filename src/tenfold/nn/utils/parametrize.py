@@ -191,7 +191,7 @@ def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
 
 @located
 def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
-    """Make a tensor an ordinary one: with the value it is computed as, or with that of its original."""
+    """Make a parametrized tensor an ordinary one, with its computed value or with that of `original`."""
     if not is_parametrized(module, tensor_name):
         raise ArgumentError(f"{tensor_name} of {type(module).__name__} has no parametrization")
     held = module.parametrizations[tensor_name]

@@ -172,7 +172,7 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Sequences (L, *) of several lengths as one tensor (T, N, *), or with batch_first (N, T, *)."""
+    """Pad sequences (L, *) of several lengths into one tensor (T, N, *), or with batch_first (N, T, *)."""
     held = list(sequences)
     if not held:
         raise ArgumentError("at least one sequence is needed")

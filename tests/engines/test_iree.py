@@ -119,6 +119,15 @@ def test_files_that_tell_nonsense_of_themselves_are_refused(model, x, about):
         tn.load_vmfb(iree.compile(bytecode, "torch", about=about))
 
 
+@pytest.mark.parametrize("outputs", [[], ["i64[2]"], ["f32[2]", "f32[2]"]])
+def test_results_that_a_file_tells_otherwise_are_an_error(outputs):
+    bytecode = tn.export(lambda x: x * 2, (tn.ones(2),), parameters="literals").bytecode()
+    about = {"inputs": ["f32[2]"], "outputs": outputs, "parameters": [], "dimensions": {}}
+    run = tn.load_vmfb(iree.compile(bytecode, "torch", about=about))
+    with pytest.raises(tn.FormatError, match="other results than the file tells"):
+        run(tn.ones(2))
+
+
 def test_what_iree_cannot_compile_is_told():
     exported = tn.export(lambda x: tn.special.i0e(x), (tn.ones(2),))
     with pytest.raises(tn.UnsupportedError, match="it has no lowering of aten.special_i0e"):

@@ -23,9 +23,10 @@ def test_a_type_is_read_as_it_is_written(text):
 
 def test_extents_are_numbers_or_names():
     assert read_type("f32[n,30]").shape == ("n", 30) and read_type("f32[n,30]").dtype is tn.float32
+    assert read_type("f32[\N{SUPERSCRIPT TWO}]").shape == ("\N{SUPERSCRIPT TWO}",)
 
 
-@pytest.mark.parametrize("text", ["f32", "g32[2]", "f32[2", "f32[2]x", ""])
+@pytest.mark.parametrize("text", ["f32", "g32[2]", "f32[2", "f32[2]x", "", f"f32[{'9' * 5000}]"])
 def test_other_texts_are_refused(text):
     with pytest.raises(FormatError, match="is no type of a tensor"):
         read_type(text)

@@ -10,6 +10,7 @@ from tenfold.base.dtypes import ALL, DType
 from tenfold.base.errors import FormatError, ShapeError
 from tenfold.flat.ir import TensorType
 
+MAX_DIGITS = 19  # of an extent
 DTYPES = {dtype.short: dtype for dtype in ALL}
 
 
@@ -39,10 +40,11 @@ class SymbolicType:
 def read_type(text: str) -> SymbolicType:
     """A type from its text, `f32[n,3]`."""
     match = re.fullmatch(r"(\w+)\[(.*)\]", text)
-    if match is None or match.group(1) not in DTYPES:
-        raise FormatError(f"{text!r} is no type of a tensor")
-    extents = match.group(2).split(",") if match.group(2) else []
-    return SymbolicType(DTYPES[match.group(1)], [int(e) if e.isdigit() else e for e in extents])
+    extents = match.group(2).split(",") if match and match.group(2) else []
+    digits = max([len(extent) for extent in extents if extent.isdecimal()], default=0)
+    if match is None or match.group(1) not in DTYPES or digits > MAX_DIGITS:
+        raise FormatError(f"{text[:100]!r} is no type of a tensor")
+    return SymbolicType(DTYPES[match.group(1)], [int(e) if e.isdecimal() else e for e in extents])
 
 
 def check(

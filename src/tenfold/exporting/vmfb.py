@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from tenfold.base import files
 from tenfold.base.dim import Dim
 from tenfold.base.errors import ArgumentError, FormatError, located
@@ -54,6 +56,10 @@ class BuiltModule:
         results = self._executable([tensor.detach().cpu().numpy() for tensor in tensors])
         if self.outputs is not None:  # from the torch dialect unsigned integers come without their sign
             wanted = [output.dtype.numpy for output in self.outputs]
+            if [each.itemsize for each in results] != [np.dtype(each).itemsize for each in wanted]:
+                raise FormatError(
+                    "the module gives other results than the file tells of them", help="build it again"
+                )
             results = [result.view(dtype) for result, dtype in zip(results, wanted, strict=True)]
         given_back = tuple([tensor(result) for result in results])
         return given_back[0] if len(given_back) == 1 else given_back

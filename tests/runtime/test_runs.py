@@ -142,6 +142,16 @@ def test_a_loop_over_numbers_is_compiled_once_for_all_of_them():
     assert compiles == 1
 
 
+def test_a_program_that_repeats_itself_is_compiled_with_its_numbers(monkeypatch):
+    opened = []
+    submit = lambda trace, device, donated, opens: opened.append(opens) or ""
+    monkeypatch.setattr(executables, "build_in_background", submit)
+    x = tn.ones(4).eval()
+    for number in (2.5, 2.5, 3.5):
+        steps(x * number).eval()
+    assert opened == [False, True]
+
+
 def test_work_that_takes_longer_than_to_compile_is_compiled_at_once():
     x = tn.ones(1500, 1500).eval()
     with counting_compiles() as compiles:

@@ -583,3 +583,34 @@ def test_a_dictionary_of_inputs_gives_a_dictionary_of_gradients():
         )
 
     assert gradients(tn) == gradients(torch)
+
+
+@pytest.mark.parametrize("m", [tn, torch], ids=["tenfold", "torch"])
+def test_unused_inputs_get_zeros_on_request(m):
+    x, unused = m.ones(2, requires_grad=True), m.ones(3, requires_grad=True)
+    used, zeros = m.autograd.grad((x * 2).sum(), [x, unused], materialize_grads=True)
+    assert used.tolist() == [2, 2] and zeros.tolist() == [0, 0, 0]
+    starts = (m.eye(2),)
+    used, zeros = m.autograd.grad(
+        x * 2, [x, unused], starts, is_grads_batched=True, materialize_grads=True, allow_unused=True
+    )
+    assert used.tolist() == [[2, 0], [0, 2]] and zeros.tolist() == [0, 0, 0]
+
+
+def _result():
+    return (tn.ones(2, requires_grad=True) * 2).sum()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: _result().backward(inputs=[]), "inputs= is empty"),
+        (lambda: tn.autograd.backward([_result()], [None, None]), "2 gradients are given for 1 tensors"),
+        (lambda: tn.autograd.backward([3.0]), "gradients are those of a Tensor, not of a float"),
+        (lambda: tn.autograd.grad(_result(), ()), "inputs is empty"),
+        (lambda: tn.ones(2).retain_grad(), "does not require gradients has none to retain"),
+    ],
+)
+def test_what_it_is_called_with_is_refused_in_its_own_words(call, message):
+    with pytest.raises(tn.TenfoldError, match=message):
+        call()

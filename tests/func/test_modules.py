@@ -66,3 +66,26 @@ def test_an_ensemble_of_modules():
     np.testing.assert_allclose(
         together.detach().numpy(), np.stack([each(x).detach().numpy() for each in models]), rtol=1e-5
     )
+
+
+def test_what_a_call_takes_for_parameters_is_refused_in_its_own_words():
+    call, layer, x = tn.func.functional_call, tn.nn.Linear(2, 2), tn.ones(2)
+    weight = {"weight": tn.ones(2, 2)}
+    for given, message in (
+        (3, "takes a dict of tensors by name or several, not a int"),
+        ([weight, 3], "takes dicts of tensors by name, not a int"),
+        ((weight, weight), "'weight' is given twice"),
+    ):
+        with pytest.raises(tn.ArgumentError, match=message):
+            call(layer, given, (x,))
+
+
+def test_modules_that_cannot_be_stacked_are_refused():
+    stack = tn.func.stack_module_state
+    for modules, message in (
+        ([], "there are no modules to stack"),
+        ([tn.nn.Linear(2, 2), tn.nn.ReLU()], "modules of different classes cannot be stacked"),
+        ([tn.nn.Linear(2, 2), tn.nn.Linear(2, 2).eval()], "train"),
+    ):
+        with pytest.raises(tn.ArgumentError, match=message):
+            stack(modules)

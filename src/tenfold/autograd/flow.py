@@ -108,6 +108,8 @@ def grad(
     roots, wanted = _several(outputs), _several(_named(inputs))
     if allow_unused is False and materialize_grads:
         raise ArgumentError("materialize_grads=True allows unused inputs", help="leave allow_unused out")
+    if not wanted:
+        raise GradientError("inputs is empty", help="name the tensors whose gradients are wanted")
     for tensor in wanted:
         if not isinstance(tensor, Tensor):
             raise ArgumentError(f"gradients are for a Tensor, not for a {type(tensor).__name__}")
@@ -129,9 +131,7 @@ def grad(
         assert value.origin is not None
         result = gradients.get(id(value.origin.of))
         if result is None and materialize_grads:
-            result = aten("zeros_like")(target)
-            if is_grads_batched:
-                result = aten("expand")(result, (len(_several(grad_outputs)[0]), *target.shape))
+            result = aten("zeros_like")(target)  # also where gradients are batched, as in PyTorch
         if result is None and not allow_unused:
             raise GradientError(
                 f"an input of {value.type} was not used to compute the outputs",

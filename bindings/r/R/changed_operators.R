@@ -33,6 +33,22 @@ torch_range <- function(start, end, step = 1, dtype = NULL, layout = NULL, devic
   torch_arange(start, end, step, dtype, layout, device, pin_memory, requires_grad)
 }
 
+# `steps` numbers from start to end; those of torch_logspace are powers of `base`.
+torch_linspace <- function(start, end, steps = 100, dtype = NULL, layout = NULL, device = NULL, pin_memory = NULL,
+                           requires_grad = FALSE) {
+  wanting_grad(.Call(C_op_linspace, start, end, steps, dtype, layout, placed(device), pin_memory), requires_grad)
+}
+
+torch_logspace <- function(start, end, steps = 100, base = 10, dtype = NULL, layout = NULL, device = NULL,
+                           pin_memory = NULL, requires_grad = FALSE) {
+  wanting_grad(.Call(C_op_logspace, start, end, steps, base, dtype, layout, placed(device), pin_memory), requires_grad)
+}
+
+# The integral of y by the trapezoid rule, at points that are `dx` apart or at the points `x`.
+torch_trapz <- function(y, dx = 1, x = NULL, dim = -1) {
+  if (is.null(x)) .Call(C_op_trapz, y, NULL, dim, dx) else .Call(C_op_trapz, y, x, dim, NULL)
+}
+
 # The p-norm, of all elements or along dimensions.
 torch_norm <- function(self, p = 2, dim = NULL, keepdim = FALSE, dtype = NULL) {
   if (is.null(dim) && is.null(dtype)) return(.Call(C_op_norm, self, p, NULL, NULL, NULL))
@@ -47,7 +63,7 @@ torch_randint <- function(low = NULL, high = NULL, size = NULL, generator = NULL
 }
 
 # A number, or the only element of a tensor, of the type that torch_tensor would give it.
-torch_scalar_tensor <- function(value, dtype = NULL, layout = NULL, device = NULL, pin_memory = NULL, requires_grad = FALSE) {
+torch_scalar_tensor <- function(value, dtype = NULL, device = NULL, requires_grad = FALSE, layout = NULL, pin_memory = NULL) {
   s <- value
   if (length(s) != 1) refuse("value must be of length 1, not ", length(s))
   if (is_torch_tensor(s)) return(wanting_grad(torch_to(torch_reshape(torch_detach(s), integer()), dtype, device), requires_grad))

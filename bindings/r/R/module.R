@@ -41,7 +41,15 @@ no_kind <- list(
 )
 
 new_module <- function(classname, layers, arguments, hidden = list()) {
+  module <- uninitialized_module(classname, layers, hidden)
+  initialize <- attr(module, "parts")$.methods$initialize
+  if (!is.null(initialize)) do.call(initialize, arguments)
+  module
+}
+
+uninitialized_module <- function(classname, layers, hidden) {
   parts <- new.env(parent = emptyenv())
+  parts$.kind <- list(classname, layers, hidden)
   parts$.order <- character()
   parts$training <- TRUE
   module <- function(...) parts$.forward(...)
@@ -58,7 +66,6 @@ new_module <- function(classname, layers, arguments, hidden = list()) {
   parts$.enclosure <- attr(bound, "enclosure")
   if (is.null(parts$.forward)) parts$.forward <- function(...) refuse(classname[1], " has no method forward, which calling it calls", kind = "NOT_FOUND")
   for (name in setdiff(names(bound), names(parts$.methods))) assign_part(parts, name, bound[[name]])
-  if (!is.null(parts$.methods$initialize)) do.call(parts$.methods$initialize, arguments)
   module
 }
 
@@ -154,10 +161,11 @@ names.nn_module <- function(x, ...) {
   if (is.null(parts)) NULL else c(parts$.order, names(parts$.methods), names(module_members))
 }
 
-# A module like another, with tensors of its own.
-clone_module <- function(module, deep = TRUE, ..., replace_values = TRUE) {
+# A module like another: with fields of its own that hold the same tensors and modules or, where the clone is deep, with
+# tensors and modules of its own.
+clone_module <- function(module, deep = FALSE, ..., replace_values = TRUE) {
   if (!is_nn_module(module)) refuse("clone_module takes a module", kind = "TYPE")
-  if (!deep) return(module)
+  if (!deep) return(shallow_clone(module))
   made <- unserialize_with_tensors(serialize_with_tensors(module))
   each_module(made, function(part) {
     finish <- attr(part, "parts")$.private$finalize_deep_clone
@@ -166,12 +174,25 @@ clone_module <- function(module, deep = TRUE, ..., replace_values = TRUE) {
   made
 }
 
+shallow_clone <- function(module) {
+  from <- attr(module, "parts")
+  made <- do.call(uninitialized_module, from$.kind)
+  to <- attr(made, "parts")
+  for (name in setdiff(to$.order, from$.order)) assign_part(to, name, NULL)
+  for (name in from$.order) assign_part(to, name, from[[name]])
+  to$.order <- from$.order
+  to$training <- from$training
+  fields <- Filter(Negate(is.function), as.list.environment(from$.private, all.names = TRUE))
+  list2env(fields, to$.private)
+  made
+}
+
 module_members <- list(
   .__enclos_env__ = function(x) attr(x, "parts")$.enclosure,
   parameters = function(x) unlike(module_tensors(x, is_parameter)),
   modules = function(x) all_modules(x),
   named_parameters = function(x) function(recursive = TRUE) unlike(module_tensors(x, is_parameter)),
-  clone = function(x) function(deep = TRUE) clone_module(x, deep),
+  clone = function(x) function(deep = FALSE, ..., replace_values = TRUE) clone_module(x, deep),
   cpu = function(x) function() x$to(device = "cpu"),
   cuda = function(x) function(device = "cuda", non_blocking = FALSE) x$to(device = device, non_blocking = non_blocking),
   requires_grad_ = function(x) function(requires_grad = TRUE) {

@@ -148,7 +148,7 @@ nn_embedding <- nn_module(
 nn_embedding_bag <- nn_module(
   "nn_embedding_bag",
   initialize = function(num_embeddings, embedding_dim, max_norm = NULL, norm_type = 2, scale_grad_by_freq = FALSE,
-                        mode = "mean", sparse = FALSE, .weight = NULL, include_last_offset = FALSE, padding_idx = NULL) {
+                        mode = "mean", sparse = FALSE, include_last_offset = FALSE, padding_idx = NULL, .weight = NULL) {
     self$weight <- if (is.null(.weight)) embedding_weight(num_embeddings, embedding_dim, padding_idx) else nn_parameter(.weight)
     self$mode <- mode
     self$padding_idx <- padding_idx

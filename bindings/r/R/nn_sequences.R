@@ -195,7 +195,7 @@ nn_transformer_encoder_layer <- nn_module(
 nn_transformer_encoder <- nn_module(
   "nn_transformer_encoder",
   initialize = function(encoder_layer, num_layers, norm = NULL) {
-    self$layers <- nn_module_list(lapply(seq_len(num_layers), function(i) clone_module(encoder_layer)))
+    self$layers <- nn_module_list(lapply(seq_len(num_layers), function(i) clone_module(encoder_layer, deep = TRUE)))
     self$norm <- norm
   },
   forward = function(src, mask = NULL, src_key_padding_mask = NULL, is_causal = FALSE) {

@@ -27,6 +27,12 @@ nnf_alpha_dropout <- function(input, p = 0.5, training = FALSE, inplace = FALSE)
 
 nnf_relu6 <- function(input, inplace = FALSE) if (inplace) torch_hardtanh_(input, 0, 6) else torch_relu6(input)
 
+nnf_elu <- function(input, alpha = 1, inplace = FALSE) if (inplace) torch_elu_(input, alpha) else torch_elu(input, alpha)
+
+nnf_rrelu <- function(input, lower = 1 / 8, upper = 1 / 3, training = FALSE, inplace = FALSE) {
+  if (inplace) torch_rrelu_(input, lower, upper, training) else torch_rrelu(input, lower, upper, training)
+}
+
 nnf_softmax <- function(input, dim, dtype = NULL) torch_softmax(input, dim, dtype)
 
 nnf_log_softmax <- function(input, dim = NULL, dtype = NULL) torch_log_softmax(input, dim, dtype)
@@ -73,9 +79,9 @@ renormed <- function(weight, input, max_norm, norm_type) {
   if (!is.null(max_norm)) with_no_grad(torch_embedding_renorm_(weight, input, max_norm, norm_type))
 }
 
-nnf_embedding_bag <- function(input, weight, offsets = NULL, mode = "mean", per_sample_weights = NULL,
-                              include_last_offset = FALSE, padding_idx = NULL, max_norm = NULL, norm_type = 2,
-                              scale_grad_by_freq = FALSE, sparse = FALSE) {
+nnf_embedding_bag <- function(input, weight, offsets = NULL, max_norm = NULL, norm_type = 2, scale_grad_by_freq = FALSE,
+                              mode = "mean", sparse = FALSE, per_sample_weights = NULL, include_last_offset = FALSE,
+                              padding_idx = NULL) {
   if (length(dim(input)) == 2) {
     if (!is.null(offsets)) refuse("rows of a matrix are bags: there are no offsets to give")
     offsets <- torch_arange(1L, as.integer(length(input)), as.integer(dim(input)[2]))

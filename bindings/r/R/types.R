@@ -93,7 +93,7 @@ as.character.torch_device <- format.torch_device
 `!=.torch_device` <- function(e1, e2) !(e1 == e2)
 
 print.torch_device <- function(x, ...) {
-  cat("<torch_device ", x[[1]], ">\n", sep = "")
+  cat("torch_device(type='", x$type, "'", if (!is.null(x$index)) paste0(", index=", x$index), ") \n", sep = "")
   invisible(x)
 }
 

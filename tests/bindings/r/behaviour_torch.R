@@ -321,3 +321,38 @@ behaves("a method calls what every module has by super", local({
 behaves("a random permutation is that of libtorch, of 0 to n - 1", local({
   stopifnot(sort(as.integer(torch_randperm(4))) == 0:3)
 }))
+
+behaves("clones share their tensors unless they are deep", local({
+  kind <- nn_module("kind", initialize = function() {
+    self$layer <- nn_linear(2, 1)
+    self$name <- "first"
+    private$count <- 1
+  }, forward = function(x) self$layer(x), renamed = function(name) {
+    self$name <- name
+    private$count <- private$count + 1
+    private$count
+  }, private = list(count = NULL))
+  net <- kind()
+  shallow <- net$clone()
+  deep <- clone_module(net, deep = TRUE)
+  stopifnot(shallow$layer$weight$is_same(net$layer$weight), !deep$layer$weight$is_same(net$layer$weight))
+  stopifnot(shallow$renamed("second") == 2, net$renamed("third") == 2, shallow$name == "second", net$name == "third")
+  shallow$layer <- nn_linear(2, 3)
+  shallow$eval()
+  stopifnot(dim(net(torch_ones(1, 2))) == c(1, 1), dim(shallow(torch_ones(1, 2))) == c(1, 3), net$training)
+  stopifnot(identical(class(shallow), class(net)), names(shallow$state_dict()) == names(net$state_dict()))
+}))
+
+behaves("arguments stand in the order of R's package torch", local({
+  x <- torch_tensor(c(-1, 1))
+  stopifnot(nnf_elu(x, 1, TRUE)$is_same(x), nnf_rrelu(x, 0.5, 0.5, FALSE, TRUE)$is_same(x))
+  y <- torch_tensor(c(1, 2, 3))
+  stopifnot(torch_trapz(y)$item() == 4, torch_trapz(y, 2)$item() == 8, torch_trapz(y, x = torch_tensor(c(0, 2, 3)))$item() == 5.5)
+  stopifnot(length(torch_linspace(0, 1)) == 100, length(torch_logspace(0, 1)) == 100)
+  stopifnot(torch_scalar_tensor(1, torch_double(), "cpu", TRUE)$requires_grad)
+  weight <- torch_ones(3, 2)
+  bags <- torch_tensor(matrix(1:4, 2) %% 3L + 1L)
+  stopifnot(as_array(nnf_embedding_bag(bags, weight, NULL, NULL, 2, FALSE, "sum"))[1, 1] == 2)
+  stopifnot(nn_embedding_bag(3, 2, NULL, 2, FALSE, "mean", FALSE, TRUE, NULL, weight)$weight$requires_grad)
+  stopifnot(identical(utils::capture.output(print(torch_device("cuda:1"))), "torch_device(type='cuda', index=1) "))
+}))

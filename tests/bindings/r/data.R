@@ -44,10 +44,10 @@ stopifnot(length(tied$parameters) == 3)
 tied$to(dtype = torch_float64())
 stopifnot(tied$b$weight$is_same(tied$a$weight), tied$c$weight$dtype == torch_float64())
 tied$to(dtype = torch_float32())
-for (same in list(tied, clone_module(tied))) {
+for (same in list(tied, clone_module(tied, deep = TRUE))) {
   stopifnot(length(same$parameters) == 3, torch_allclose(jit_trace(same, x)(x), same(x)), torch_allclose(same(x), tied(x)))
 }
-other <- clone_module(network)
+other <- clone_module(network, deep = TRUE)
 with_no_grad(other[[1]]$weight$zero_())
 stopifnot(any(as_array(network[[1]]$weight) != 0), length(unique(names(network$state_dict()))) == 7)
 stopifnot(inherits(tryCatch(torch_load("nowhere.pt"), error = identity), "tenfold_error"))

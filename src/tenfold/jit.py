@@ -2,7 +2,7 @@
 
 A program is recorded as it runs, so a scripted or traced function runs as it did, and `tenfold.compile`
 compiles it. It can be saved as TorchScript, which libtorch writes: what was traced by its ops, what was
-scripted by its source. Files of TorchScript are loaded and called: by libtorch, without gradients.
+scripted by its source. Files of TorchScript are loaded, called and trained: libtorch runs them.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ class ScriptModule(Module):
 
 
 class LoadedModule(HeldModule, ScriptModule):
-    """A module of TorchScript, run by libtorch, without gradients."""
+    """A module of TorchScript, run by libtorch, whose autograd gives its gradients."""
 
     @property
     def graph(self) -> str:

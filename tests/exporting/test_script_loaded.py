@@ -68,7 +68,7 @@ def test_its_tensors_are_found_by_name_within_other_modules(both):
     own = [f"inner.{name}" for name in theirs.state_dict()]
     assert list(parent.state_dict()) == [*own, "linear.weight", "linear.bias"]
     assert len(list(parent.parameters())) == len(list(theirs.parameters())) + 2
-    assert ours.first.weight is ours.last.weight and not ours.first.weight.requires_grad
+    assert ours.first.weight is ours.last.weight and ours.first.weight.requires_grad
     parent(tn.tensor(X)).sum().backward()
     assert parent.linear.weight.grad is not None
 
@@ -137,10 +137,57 @@ def test_it_stays_where_libtorch_has_it_and_as_it_is(both):
 
 def test_what_libtorch_would_not_do_is_refused_when_it_is_called(both):
     ours, _ = both
-    ours.requires_grad_()
-    with pytest.raises(tn.UnsupportedError, match="gradients do not flow"):
-        ours(tn.tensor(X))
-    ours.requires_grad_(False)
     ours.act = nn.Sigmoid()
     with pytest.raises(tn.UnsupportedError, match="no Sigmoid at 'act'"):
         ours(tn.tensor(X))
+
+
+def test_it_is_trained_as_pytorch_trains_it(both):
+    ours, theirs = both
+    losses = []
+    for lib, module in ((tn, ours), (torch, theirs)):
+        optimizer = lib.optim.SGD(module.parameters(), lr=0.1)
+        losses.append([])
+        for _ in range(3):
+            x = lib.tensor(X, requires_grad=True)
+            loss = (module(x, by=3) ** 2).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses[-1] += [loss.item(), x.grad.abs().sum().item()]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+    same(ours.last.weight, theirs.last.weight)
+    same(ours.normal.running_mean, theirs.normal.running_mean)
+
+
+def test_gradients_flow_to_what_requires_them(both):
+    ours, theirs = both
+    for lib, module in ((tn, ours), (torch, theirs)):
+        module.first.weight.requires_grad_(False)
+        module(lib.tensor(X)).sum().backward()
+    assert ours.first.weight.grad is None and ours.first.bias.grad.tolist() == theirs.first.bias.grad.tolist()
+    same(ours.normal.weight.grad, theirs.normal.weight.grad)
+    with tn.no_grad():
+        assert not ours(tn.tensor(X)).requires_grad
+    ours.requires_grad_(False)
+    assert not ours(tn.tensor(X)).requires_grad and ours(tn.tensor(X, requires_grad=True)).requires_grad
+
+
+def test_functions_give_gradients_by_tensors_within_containers():
+    unit = jit.CompilationUnit(
+        "def f(parts: Dict[str, Tensor], y: Tensor):\n  return parts['a'] * y, [parts['b'], y.long()], y\n"
+    )
+    a, b, y = (tn.tensor([number], requires_grad=True) for number in (2.0, 3.0, 5.0))
+    product, (same_b, whole), same_y = unit.f({"a": a, "b": b}, y)
+    assert not whole.requires_grad
+    (product + 10 * same_b + 100 * same_y).backward()
+    assert [each.grad.item() for each in (a, b, y)] == [5, 10, 102]
+    with pytest.raises(tn.UnsupportedError, match="gradients of gradients"):
+        tn.autograd.grad(unit.f({"a": a, "b": b}, y)[0], a, create_graph=True)
+
+
+def test_what_a_function_writes_to_its_arguments_is_seen():
+    unit = jit.CompilationUnit("def f(x: Tensor, y: Tensor):\n  x.add_(y)\n  return x\n")
+    x = tn.zeros(2)
+    view = x[1:]
+    assert unit.f(x, tn.ones(2)).tolist() == x.tolist() == [1, 1] and view.tolist() == [1]

@@ -16,12 +16,12 @@ import numpy as np
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import from_numpy
 from tenfold.base.errors import ArgumentError, TenfoldError, UnsupportedError
-from tenfold.capi.binding import CONSTANTS, Library
+from tenfold.capi.binding import CONSTANTS, Library, handles
 from tenfold.engines.libtorch import Run, library
 from tenfold.engines.libtorch_calls import Calls, Held
 from tenfold.trace.collect import Trace
 
-__all__ = ["Outside", "Script", "traced"]
+__all__ = ["Outside", "Recorded", "Script", "traced"]
 
 _TAGS = CONSTANTS["tn_tag"]
 _TRACED = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
@@ -43,7 +43,7 @@ class _Values(Calls):
     def __init__(self, lib: Library):
         super().__init__(lib, CPU)
         self.values: list[int] = []
-        self.arrays: list[np.ndarray] = []  # whose memory tensors look at
+        self.given: list[tuple[np.ndarray, Held]] = []  # arrays, and the tensors with their copies
 
     def close(self) -> None:
         for value in self.values:
@@ -59,8 +59,7 @@ class _Values(Calls):
         """A value of libtorch's."""
         lib = self.lib
         if isinstance(argument, np.ndarray):
-            whole = np.ascontiguousarray(argument).reshape(argument.shape)
-            return self.keep(lib.tn_value_tensor(self.copied(whole, from_numpy(whole.dtype))))
+            return self.keep(lib.tn_value_tensor(self.tensor(argument)))
         if argument is None:
             return self.keep(lib.tn_value_none())
         for kind, make in (
@@ -82,11 +81,26 @@ class _Values(Calls):
             )
         raise ArgumentError(f"a {type(argument).__name__} is no value of TorchScript's")
 
+    def tensor(self, array: np.ndarray) -> Held:
+        """A tensor with a copy of an array, which knows what is written to the tensor."""
+        whole = np.ascontiguousarray(array).reshape(array.shape)
+        handle = self.copied(whole, from_numpy(whole.dtype))
+        self.given.append((array, handle))
+        return handle
+
+    def array(self, handle: Held) -> np.ndarray:
+        return self.fetch(handle)
+
+    def written(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The arrays to whose tensors something was written, each with what they hold now."""
+        now = [(array, self.fetch(handle)) for array, handle in self.given]
+        return [(array, found) for array, found in now if found.tobytes() != array.tobytes()]
+
     def python(self, value: int) -> Any:
         """What a value is in Python, an array for a tensor."""
         lib, tag = self.lib, self.lib.tn_value_tag(value)
         if tag == _TAGS["tensor"]:
-            return self.fetch(self.own(lib.tn_value_to_tensor(value)))
+            return self.array(self.own(lib.tn_value_to_tensor(value)))
         if tag == _TAGS["none"]:
             return None
         for word, kind in (("bool", ctypes.c_bool), ("int", ctypes.c_int64), ("double", ctypes.c_double)):
@@ -106,6 +120,29 @@ class _Values(Calls):
         raise UnsupportedError(
             f"a value of type {_text(lib.tn_value_type, value)} has no form in Python here"
         )
+
+
+class _Recording(_Values):
+    """The values of a call that libtorch's autograd records, with the tensors behind its arrays."""
+
+    def __init__(self, lib: Library, followed: Sequence[np.ndarray]):
+        super().__init__(lib)
+        self.followed = {id(array) for array in followed}
+        self.inputs: dict[int, Held] = {}  # by the ids of arrays that are followed
+        self.outputs: list[tuple[np.ndarray, Held]] = []
+
+    def tensor(self, array: np.ndarray) -> Held:
+        handle = super().tensor(array)
+        if id(array) in self.followed:
+            self.lib.tn_set_requires_grad(handle, True)
+            self.inputs[id(array)] = handle
+        return handle
+
+    def array(self, handle: Held) -> np.ndarray:
+        array = super().array(handle)
+        if self.lib.tn_requires_grad(handle) == 1:
+            self.outputs.append((array, handle))
+        return array
 
 
 class Script:
@@ -128,8 +165,33 @@ class Script:
         """A module whose methods are the functions of a source."""
         return cls(library().tn_module_compile(source.encode()))
 
-    def call(self, method: str, arguments: Sequence[Any]) -> Any:
-        values, stack = _Values(self.lib), self.lib.tn_stack_new()
+    def call(self, method: str, arguments: Sequence[Any]) -> tuple[Any, list[tuple[np.ndarray, np.ndarray]]]:
+        """What a method gives, and the arrays among its arguments that it wrote to, with what it wrote."""
+        values, scope = _Values(self.lib), self.lib.tn_no_grad_begin()
+        try:
+            return self._called(values, method, arguments), values.written()
+        finally:
+            self.lib.tn_scope_end(scope)
+            values.close()
+
+    def record(
+        self,
+        method: str,
+        arguments: Sequence[Any],
+        followed: Sequence[np.ndarray],
+        trained: Sequence[tuple[Script, str, str]],
+    ) -> Recorded:
+        """A call with gradients by arrays among its arguments and by tensors of modules, each a module,
+        "parameter" or "buffer", and a name."""
+        values = _Recording(self.lib, followed)
+        recorded = Recorded(values)
+        recorded.result, recorded.written = self._called(values, method, arguments), values.written()
+        recorded.inputs += [values.inputs[id(array)] for array in followed]
+        recorded.inputs += [part._part(values, kind, name) for part, kind, name in trained]
+        return recorded
+
+    def _called(self, values: _Values, method: str, arguments: Sequence[Any]) -> Any:
+        stack = self.lib.tn_stack_new()
         try:
             for argument in arguments:
                 self.lib.tn_stack_push(stack, values.value(argument))
@@ -137,7 +199,6 @@ class Script:
             return values.python(values.keep(self.lib.tn_stack_at(stack, 0)))
         finally:
             self.lib.tn_stack_free(stack)
-            values.close()
 
     def ask(self, what: str) -> Any:
         """What the module has: its methods, parameters, buffers or children."""
@@ -167,6 +228,21 @@ class Script:
         finally:
             values.close()
 
+    def is_followed(self, kind: str, name: str) -> bool:
+        """Whether a parameter or buffer of the module requires gradients."""
+        values = _Values(self.lib)
+        try:
+            return bool(self.lib.tn_requires_grad(self._part(values, kind, name)) == 1)
+        finally:
+            values.close()
+
+    def follow(self, kind: str, name: str, followed: bool) -> None:
+        values = _Values(self.lib)
+        try:
+            self.lib.tn_set_requires_grad(self._part(values, kind, name), followed)
+        finally:
+            values.close()
+
     def _part(self, values: _Values, kind: str, name: str) -> Held:
         return values.own(getattr(self.lib, f"tn_module_{kind}")(self.handle, name.encode()))
 
@@ -184,6 +260,39 @@ class Script:
         values = _Values(self.lib)
         try:
             return values.fetch(values.own(self.lib.tn_module_save_data(self.handle))).tobytes()
+        finally:
+            values.close()
+
+
+class Recorded:
+    """A call that libtorch's autograd recorded, for as long as its gradients may be asked for."""
+
+    result: Any
+    written: list[tuple[np.ndarray, np.ndarray]]
+
+    def __init__(self, values: _Recording):
+        self._values = values
+        self.inputs: list[Held] = []  # by which it has gradients
+        weakref.finalize(self, values.close)
+
+    def outputs(self) -> list[np.ndarray]:
+        """The arrays of the result that depend on inputs."""
+        return [array for array, _ in self._values.outputs]
+
+    def gradients(self, cotangents: Sequence[np.ndarray | None]) -> list[np.ndarray | None]:
+        """The gradient by each input, from those of the outputs."""
+        lib, values = self._values.lib, _Values(self._values.lib)
+        known = [
+            (handle, cotangent)
+            for (_, handle), cotangent in zip(self._values.outputs, cotangents, strict=True)
+            if cotangent is not None
+        ]
+        try:
+            outputs = handles([handle for handle, _ in known])
+            given = handles([values.tensor(cotangent) for _, cotangent in known])
+            out, count = handles([None] * len(self.inputs))
+            lib.tn_gradients(*outputs, *handles(self.inputs), *given, True, False, True, out, count)
+            return [values.fetch(values.own(handle)) if handle else None for handle in out]
         finally:
             values.close()
 

@@ -24,7 +24,8 @@ class HeldModule(Compiled, Module):
     what is written to them is written there before a call, and what a call writes to buffers is read after
     it."""
 
-    _told: dict[str, tuple[Tensor, Value]]  # of a name, the tensor, and its value, which libtorch has too
+    # of a name, the tensor, its value, which libtorch has too, and whether libtorch follows its gradients
+    _told: dict[str, tuple[Tensor, Value, bool]]
 
     def __init__(self, compiled: Any, known: dict[int, Tensor] | None = None):
         super().__init__()
@@ -34,11 +35,11 @@ class HeldModule(Compiled, Module):
         for kind, place in KINDS.items():
             for name, array in compiled.ask(f"{kind}s").items():
                 if "." not in name:
-                    made = from_numpy(array)
-                    tensor = Parameter(made, requires_grad=False) if kind == "parameter" else made
+                    made, followed = from_numpy(array), compiled.is_followed(kind, name)
+                    tensor = Parameter(made, requires_grad=followed) if kind == "parameter" else made
                     tensor = known.setdefault(compiled.identity(kind, name), tensor)
                     self.__dict__[place][name] = tensor
-                    self._told[name] = tensor, tensor.current()
+                    self._told[name] = tensor, tensor.current(), followed
         for name in compiled.ask("children"):
             self._modules[name] = type(self)(compiled.child(name), known)
 
@@ -86,18 +87,23 @@ class HeldModule(Compiled, Module):
             for name, tensor in self.__dict__[place].items():
                 if tensor is None or name not in self._told:
                     raise _not_held(name)
-                known, value = self._told[name]
-                if tensor.requires_grad:
-                    raise UnsupportedError(
-                        f"gradients do not flow through a TorchScript module, whose {name} requires one",
-                        help="give requires_grad_(False), or load the model itself",
-                    ).located("jit.load", capture())
-                if tensor is known and tensor.current() is value:
-                    continue
-                if tensor.current().type is not value.type or tensor.device.type != "cpu":
-                    raise _not_held(name)
-                self._held.write(kind, name, tensor.numpy())
-                self._told[name] = tensor, tensor.current()
+                known, value, followed = self._told[name]
+                if tensor.requires_grad != followed:
+                    self._held.follow(kind, name, tensor.requires_grad)
+                if tensor is not known or tensor.current() is not value:
+                    if tensor.current().type is not value.type or tensor.device.type != "cpu":
+                        raise _not_held(name)
+                    self._held.write(kind, name, tensor.detach().numpy())
+                self._told[name] = tensor, tensor.current(), tensor.requires_grad
+
+    def _trained(self) -> list[tuple[tuple[Any, str, str], Tensor]]:
+        found: dict[int, tuple[tuple[Any, str, str], Tensor]] = {}
+        for _, module in self._parts():
+            for kind, place in KINDS.items():
+                for name, tensor in module.__dict__[place].items():
+                    if tensor is not None and tensor.requires_grad:
+                        found.setdefault(id(tensor), ((module._held, kind, name), tensor))
+        return list(found.values())
 
     def _read(self, name: str, found: Tensor) -> None:
         """Take the value of a buffer after a call, in the tensor that others may hold."""
@@ -105,7 +111,7 @@ class HeldModule(Compiled, Module):
         assert buffer is not None
         with no_grad():
             buffer.become(found.current(), None)
-        self._told[name] = buffer, buffer.current()
+        self._told[name] = buffer, buffer.current(), buffer.requires_grad
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         """Change the values of all tensors, which stay on the CPU and in their dtypes."""

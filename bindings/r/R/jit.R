@@ -106,6 +106,16 @@ jit_ops <- structure(list(), class = "torch_ops")
   structure(call, class = "torch_op", name = paste0(namespace, "::", name))
 }
 
+# The namespaces, or the operators of one.
+names.torch_ops <- function(x) {
+  known <- sub("[.].*$", "", .Call(C_tf_operator_names))
+  namespace <- attr(x, "namespace", exact = TRUE)
+  if (is.null(namespace)) return(sort(unique(sub("::.*$", "", known))))
+  sort(unique(sub("^.*::", "", known[startsWith(known, paste0(namespace, "::"))])))
+}
+
+.DollarNames.torch_ops <- function(x, pattern = "") grep(pattern, names(x), value = TRUE)
+
 # Calls the first overload of an operator that takes such arguments.
 call_overload <- function(name, arguments) {
   refused <- NULL
@@ -175,7 +185,7 @@ example_inputs <- function(func, given) {
 }
 
 trace_nn_module <- function(module, inputs, strict, respect_mode) {
-  handle <- .Call(C_tf_module_new, "Module")
+  handle <- .Call(C_tf_module_new, gsub("[^A-Za-z0-9_]", "_", class(module)[1]))
   mirror_parts(module, handle)
   training <- isTRUE(attr(module, "parts")$training)
   .Call(C_tf_module_train, handle, training)
@@ -283,10 +293,10 @@ jit_train_step <- function(module, optimizer, loss, inputs, target) {
     },
     graph_for = function(...) {
       x(...)
-      .Call(C_tf_module_text, handle, "graph")
+      graph_of(handle)
     },
     training = .Call(C_tf_module_is_training, handle),
-    graph = .Call(C_tf_module_text, handle, "graph"),
+    graph = graph_of(handle),
     code = .Call(C_tf_module_text, handle, "code"),
     train = function(mode = TRUE) {
       .Call(C_tf_module_train, handle, mode)
@@ -303,6 +313,13 @@ jit_train_step <- function(module, optimizer, loss, inputs, target) {
     save = function(path) jit_save(x, path),
     script_member(x, handle, name)
   )
+}
+
+graph_of <- function(handle) structure(.Call(C_tf_module_text, handle, "graph"), class = "script_method_graph")
+
+print.script_method_graph <- function(x, ...) {
+  cat(x)
+  invisible(x)
 }
 
 # A method, a child or an attribute of a script module.

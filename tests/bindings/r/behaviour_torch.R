@@ -356,3 +356,10 @@ behaves("arguments stand in the order of R's package torch", local({
   stopifnot(nn_embedding_bag(3, 2, NULL, 2, FALSE, "mean", FALSE, TRUE, NULL, weight)$weight$requires_grad)
   stopifnot(identical(utils::capture.output(print(torch_device("cuda:1"))), "torch_device(type='cuda', index=1) "))
 }))
+
+behaves("graphs of what is traced print as TorchScript does, and operators have names to complete", local({
+  kind <- nn_module("my.net", initialize = function() self$layer <- nn_linear(2, 1), forward = function(x) self$layer(x))
+  printed <- utils::capture.output(print(jit_trace(kind(), torch_ones(1, 2))$graph))
+  stopifnot(grepl("^graph\\(%self : __torch__.my_net", printed[1]), any(grepl("aten::linear", printed)))
+  stopifnot("aten" %in% names(jit_ops), "relu_" %in% .DollarNames(jit_ops$aten, "^relu"), jit_ops$aten$neg(torch_ones(1))$item() == -1)
+}))

@@ -233,7 +233,9 @@ module_members <- list(
     }
     replace_tensors(x, function(tensor) {
       # Whole numbers, such as a count of batches, keep their type.
-      moved <- move(torch_detach(tensor), if (torch_is_floating_point(tensor)) dtype)
+      detached <- torch_detach(tensor)
+      moved <- move(detached, if (torch_is_floating_point(tensor)) dtype)
+      if (.Call(C_tf_is_same, moved, detached)) return(tensor) # which optimizers may know
       if (!is_parameter(tensor)) return(nn_buffer(moved))
       moved <- nn_parameter(moved, tensor$requires_grad)
       grad <- .Call(C_tf_grad, tensor)

@@ -84,10 +84,10 @@ init_optimizer <- function(self, params, defaults) {
 set_up_optimizer <- function(self, defaults) {
   self$defaults <- defaults
   self$param_groups <- list()
-  self$states <- new.env(parent = emptyenv())
+  self$states <- new.env(parent = emptyenv()) # by the addresses of parameters
   self$state_of <- function(param) state_of(self, param)
   self$state <- state_members(self)
-  makeActiveBinding("map", function() in_order_of_parameters(as.list(self$states)), self$state)
+  makeActiveBinding("map", function() states_by_number(self), self$state)
   self$clone <- function(deep = FALSE) {
     if (deep) refuse(class(self)[1], " (an OptimizerIgnite cannot be deep cloned): make another and load its state")
     self
@@ -95,13 +95,14 @@ set_up_optimizer <- function(self, defaults) {
   self$add_param_group <- function(param_group) add_param_group(self, param_group)
   self$zero_grad <- function(set_to_none = FALSE) zero_gradients(all_parameters(self), set_to_none)
   self$state_dict <- function() {
-    list(param_groups = numbered_groups(self), state = in_order_of_parameters(lapply(as.list(self$states), as.list, sorted = TRUE)))
+    list(param_groups = numbered_groups(self), state = lapply(states_by_number(self), as.list, sorted = TRUE))
   }
   self$load_state_dict <- function(state_dict, ..., .refer_to_state_dict = FALSE) {
     load_groups(self, state_dict)
+    params <- all_parameters(self)
     for (key in names(state_dict$state)) {
       kept <- state_dict$state[[key]]
-      assign(key, list2env(if (.refer_to_state_dict) kept else lapply(kept, own_copy), parent = emptyenv()), self$states)
+      put_state(self, params[[as.integer(key)]], if (.refer_to_state_dict) kept else lapply(kept, own_copy))
     }
     invisible(self)
   }
@@ -134,17 +135,26 @@ set_option <- function(self, option, value) {
 
 own_copy <- function(x) if (is_torch_tensor(x)) torch_clone(torch_detach(x)) else if (is.list(x)) lapply(x, own_copy) else x
 
-# The state of a parameter, an environment, by its number among all parameters.
+# The state of a parameter, an environment.
 state_of <- function(self, param) {
-  at <- match(address_of(param), vapply(all_parameters(self), address_of, ""))
-  if (is.na(at)) refuse("this is no parameter of the optimizer")
-  numbered_state(self, at)
+  known <- self$states[[address_of(param)]]
+  if (!is.null(known)) return(known$state)
+  if (!address_of(param) %in% vapply(all_parameters(self), address_of, "")) refuse("this is no parameter of the optimizer")
+  put_state(self, param, list())
 }
 
-numbered_state <- function(self, at) {
-  key <- as.character(at)
-  if (is.null(self$states[[key]])) assign(key, new.env(parent = emptyenv()), self$states)
-  self$states[[key]]
+# The parameter is kept beside its state: no other tensor comes to its address.
+put_state <- function(self, param, state) {
+  made <- list2env(state, parent = emptyenv())
+  assign(address_of(param), list(state = made, param = param), self$states)
+  made
+}
+
+# The states that there are, named by the numbers of their parameters among all.
+states_by_number <- function(self) {
+  found <- lapply(all_parameters(self), function(param) self$states[[address_of(param)]]$state)
+  names(found) <- seq_along(found)
+  Filter(Negate(is.null), found)
 }
 
 # opt$state$get(param) and opt$state$set(param, list(...)).
@@ -157,11 +167,9 @@ state_members <- function(self) {
       list2env(value, state)
       invisible()
     },
-    keys = function() names(in_order_of_parameters(as.list(self$states)))
+    keys = function() names(states_by_number(self))
   ))
 }
-
-in_order_of_parameters <- function(states) states[order(as.integer(names(states)))]
 
 # The groups with the numbers of their parameters in the place of these.
 numbered_groups <- function(self) {

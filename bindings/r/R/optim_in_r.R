@@ -4,13 +4,11 @@
 each_gradient <- function(self, closure, update) {
   loss <- if (is.null(closure)) NULL else with_enable_grad(closure())
   local_no_grad()
-  at <- 0
   for (options in self$param_groups) for (param in options$params) {
-    at <- at + 1
     grad <- .Call(C_tf_grad, param)
     if (is.null(grad)) next
     if (!is.null(options$weight_decay) && options$weight_decay != 0) grad <- grad + param * options$weight_decay
-    update(param, grad, numbered_state(self, at), options)
+    update(param, grad, state_of(self, param), options)
   }
   loss
 }

@@ -47,18 +47,31 @@ native_options <- function(group) {
 }
 
 native_handle <- function(self, g) {
+  params <- self$param_groups[[g]]$params
   options <- native_options(self$param_groups[[g]])
   known <- if (g <= length(self$handles)) self$handles[[g]]
-  if (is.null(known)) {
-    handle <- .Call(C_tf_optimizer, self$kind, self$param_groups[[g]]$params, options$lr, options[setdiff(names(options), "lr")])
+  if (is.null(known) || !identical(known$params, params)) {
+    handle <- .Call(C_tf_optimizer, self$kind, params, options$lr, options[setdiff(names(options), "lr")])
+    if (!is.null(known)) keep_states(known, handle, params)
   } else {
     handle <- known$handle
     for (name in names(options)) {
       if (!identical(options[[name]], known$options[[name]])) .Call(C_tf_optimizer_set, handle, name, options[[name]])
     }
   }
-  self$handles[[g]] <- list(handle = handle, options = options)
+  self$handles[[g]] <- list(handle = handle, options = options, params = params)
   handle
+}
+
+# A group has been given other parameters: those that it had keep their states.
+keep_states <- function(known, handle, params) {
+  before <- .Call(C_tf_optimizer_state, known$handle)$state
+  now <- .Call(C_tf_optimizer_state, handle)
+  for (p in seq_along(params)) {
+    same <- Position(function(param) .Call(C_tf_is_same, param, params[[p]]), known$params)
+    if (!is.na(same) && length(before[[same]])) now$state[[p]] <- before[[same]]
+  }
+  .Call(C_tf_optimizer_set_state, handle, now)
 }
 
 # The states that there are, by the numbers of their parameters.

@@ -363,3 +363,37 @@ behaves("graphs of what is traced print as TorchScript does, and operators have 
   stopifnot(grepl("^graph\\(%self : __torch__.my_net", printed[1]), any(grepl("aten::linear", printed)))
   stopifnot("aten" %in% names(jit_ops), "relu_" %in% .DollarNames(jit_ops$aten, "^relu"), jit_ops$aten$neg(torch_ones(1))$item() == -1)
 }))
+
+behaves("a module that moves nowhere keeps its parameters, and optimizers know them", local({
+  layer <- nn_batch_norm1d(2)
+  optimizer <- optim_sgd(layer$parameters, lr = 0.5)
+  layer$to(device = "cpu")$to(dtype = torch_float())
+  layer(torch_tensor(matrix(c(1, 2, 3, 4), 2)))$sum()$backward()
+  optimizer$step()
+  stopifnot(optimizer$param_groups[[1]]$params[[2]]$is_same(layer$bias), as_array(layer$bias) == -1)
+  stopifnot(!layer$to(copy = TRUE)$bias$is_same(optimizer$param_groups[[1]]$params[[2]]))
+}))
+
+behaves("an optimizer steps the parameters that its groups are given, and keeps the states of the others", local({
+  for (kind in list(optim_adam, optim_sgd, optim_adadelta, optim_ignite_adamw)) {
+    kept <- torch_ones(1, requires_grad = TRUE)
+    old <- torch_ones(1, requires_grad = TRUE)
+    new <- torch_ones(1, requires_grad = TRUE)
+    optimizer <- kind(list(kept, old), lr = 0.1)
+    stepped <- function(...) {
+      optimizer$zero_grad()
+      for (each in list(...)) (each * each)$sum()$backward()
+      optimizer$step()
+    }
+    stepped(kept, old)
+    optimizer$param_groups <- lapply(optimizer$param_groups, function(group) {
+      group$params <- list(kept, new)
+      group
+    })
+    before <- as_array(old)
+    stepped(kept, new)
+    stopifnot(as_array(old) == before, as_array(new) < 1, length(optimizer$param_groups[[1]]$params) == 2)
+    steps <- lapply(optimizer$state_dict()$state, function(state) as.numeric(state$step))
+    if (length(unlist(steps))) stopifnot(unlist(steps) == c(2, 1))
+  }
+}))

@@ -124,6 +124,10 @@ assign_part <- function(parts, name, value) {
     refuse("It's not possible to set the ", name, " of a module, which are what its parts have: assign to a part", kind = "TORCH")
   }
   parts <- attr(x, "parts")
+  if (is.null(parts)) { # a kind of module: a function of it
+    attr(x, "members")[[name]] <- value
+    return(x)
+  }
   active <- parts$.active[[name]]
   if (!is.null(active)) active(value) else assign_part(parts, name, value)
   x
@@ -186,6 +190,19 @@ shallow_clone <- function(module) {
   list2env(fields, to$.private)
   made
 }
+
+# Fields of the names that they are given by.
+keep <- function(self, ...) {
+  given <- list(...)
+  for (name in names(given)) assign_part(attr(self, "parts"), name, given[[name]])
+}
+
+# Code that keeps arguments of `initialize` in fields of their names, and what such fields hold.
+keeping <- function(names) {
+  as.call(c(as.name("{"), lapply(names, function(name) call("<-", call("$", quote(self), as.name(name)), as.name(name)))))
+}
+
+kept <- function(parts, names) structure(lapply(names, function(name) parts[[name]]), names = names)
 
 module_members <- list(
   .__enclos_env__ = function(x) attr(x, "parts")$.enclosure,
@@ -300,7 +317,7 @@ put_tensor <- function(x, name, before, tensor) {
   parts <- attr(x, "parts")
   if (is.null(parts)) { # a kind of module, and not one
     known <- kind_members[[name]]
-    return(if (!is.null(known)) known(x))
+    return(if (!is.null(known)) known(x) else attr(x, "members")[[name]])
   }
   found <- parts[[name]]
   if (!is.null(found)) return(found)

@@ -31,6 +31,7 @@ nn_bilinear <- nn_module(
   "nn_bilinear",
   initialize = function(in1_features, in2_features, out_features, bias = TRUE) {
     check_sizes(in1_features = in1_features, in2_features = in2_features, out_features = out_features)
+    keep(self, in1_features = in1_features, in2_features = in2_features, out_features = out_features)
     bound <- 1 / sqrt(in1_features)
     self$weight <- uniform_parameter(c(out_features, in1_features, in2_features), bound)
     if (bias) self$bias <- uniform_parameter(out_features, bound)
@@ -62,20 +63,21 @@ new_convolution <- function(name, rank, convolve) {
       bound <- 1 / sqrt(in_channels / groups * prod(kernel))
       self$weight <- uniform_parameter(c(out_channels, in_channels / groups, kernel), bound)
       if (bias) self$bias <- uniform_parameter(out_channels, bound)
-      self$options <- list(stride, padding, dilation, groups)
+      keep(self, in_channels = in_channels, out_channels = out_channels, kernel_size = kernel, stride = rep_len(stride, rank),
+           padding = if (is.character(padding)) padding else rep_len(padding, rank), dilation = rep_len(dilation, rank),
+           transposed = FALSE, output_padding = rep(0, rank), groups = groups)
       if (!padding_mode %in% c("zeros", "reflect", "replicate", "circular")) {
         refuse("padding_mode is 'zeros', 'reflect', 'replicate' or 'circular'")
       }
       self$padding_mode <- padding_mode
     },
     forward = function(input) {
-      o <- parts$options
-      padding <- o[[2]]
+      padding <- parts$padding
       if (parts$padding_mode != "zeros") {
         input <- nnf_pad(input, sides(padding, rank), parts$padding_mode)
         padding <- 0
       }
-      convolve(input, parts$weight, parts$bias, o[[1]], padding, o[[3]], o[[4]])
+      convolve(input, parts$weight, parts$bias, parts$stride, padding, parts$dilation, parts$groups)
     }
   )
 }
@@ -84,17 +86,16 @@ nn_conv1d <- new_convolution("nn_conv1d", 1, function(...) torch_conv1d(...))
 nn_conv2d <- new_convolution("nn_conv2d", 2, function(...) torch_conv2d(...))
 nn_conv3d <- new_convolution("nn_conv3d", 3, function(...) torch_conv3d(...))
 
-# The output padding with which a transposed convolution gives a size.
-padding_for <- function(output_size, sizes, kernel, options) {
-  rank <- length(kernel)
+# The output padding with which a transposed convolution of these parts gives a size.
+padding_for <- function(output_size, sizes, parts) {
+  rank <- length(parts$kernel_size)
   if (!length(output_size) %in% c(rank, rank + 2)) {
     refuse("output_size must have ", rank, " or ", rank + 2, " elements (got ", length(output_size), ")")
   }
-  each <- function(option) rep_len(option, rank)
-  least <- (utils::tail(sizes, rank) - 1) * each(options[[1]]) - 2 * each(options[[2]]) + each(options[[5]]) * (kernel - 1) + 1
+  least <- (utils::tail(sizes, rank) - 1) * parts$stride - 2 * parts$padding + parts$dilation * (parts$kernel_size - 1) + 1
   wanted <- utils::tail(output_size, rank)
-  if (any(wanted < least | wanted >= least + each(options[[1]]))) {
-    refuse("output_size lies between ", toString(least), " and ", toString(least + each(options[[1]]) - 1), ", not at ", toString(wanted))
+  if (any(wanted < least | wanted >= least + parts$stride)) {
+    refuse("output_size lies between ", toString(least), " and ", toString(least + parts$stride - 1), ", not at ", toString(wanted))
   }
   wanted - least
 }
@@ -110,13 +111,13 @@ new_transposed_convolution <- function(name, rank, convolve) {
       bound <- 1 / sqrt(out_channels / groups * prod(kernel))
       self$weight <- uniform_parameter(c(in_channels, out_channels / groups, kernel), bound)
       if (bias) self$bias <- uniform_parameter(out_channels, bound)
-      self$kernel_size <- kernel
-      self$options <- list(stride, padding, output_padding, groups, dilation)
+      keep(self, in_channels = in_channels, out_channels = out_channels, kernel_size = kernel, stride = rep_len(stride, rank),
+           padding = rep_len(padding, rank), dilation = rep_len(dilation, rank), transposed = TRUE,
+           output_padding = rep_len(output_padding, rank), groups = groups, padding_mode = padding_mode)
     },
     forward = function(input, output_size = NULL) {
-      options <- parts$options
-      if (!is.null(output_size)) options[[3]] <- padding_for(output_size, dim(input), parts$kernel_size, options)
-      do.call(convolve, c(list(input, parts$weight, parts$bias), options))
+      more <- if (is.null(output_size)) parts$output_padding else padding_for(output_size, dim(input), parts)
+      convolve(input, parts$weight, parts$bias, parts$stride, parts$padding, more, parts$groups, parts$dilation)
     }
   )
 }
@@ -139,10 +140,12 @@ nn_embedding <- nn_module(
   initialize = function(num_embeddings, embedding_dim, padding_idx = NULL, max_norm = NULL, norm_type = 2,
                         scale_grad_by_freq = FALSE, sparse = FALSE, .weight = NULL) {
     self$weight <- if (is.null(.weight)) embedding_weight(num_embeddings, embedding_dim, padding_idx) else nn_parameter(.weight)
-    self$padding_idx <- padding_idx
-    self$options <- list(max_norm, norm_type, scale_grad_by_freq, sparse)
+    keep(self, num_embeddings = num_embeddings, embedding_dim = embedding_dim, padding_idx = padding_idx, max_norm = max_norm,
+         norm_type = norm_type, scale_grad_by_freq = scale_grad_by_freq, sparse = sparse)
   },
-  forward = function(input) do.call(nnf_embedding, c(list(input, parts$weight, parts$padding_idx), parts$options))
+  forward = function(input) {
+    nnf_embedding(input, parts$weight, parts$padding_idx, parts$max_norm, parts$norm_type, parts$scale_grad_by_freq, parts$sparse)
+  }
 )
 
 nn_embedding_bag <- nn_module(
@@ -150,16 +153,26 @@ nn_embedding_bag <- nn_module(
   initialize = function(num_embeddings, embedding_dim, max_norm = NULL, norm_type = 2, scale_grad_by_freq = FALSE,
                         mode = "mean", sparse = FALSE, include_last_offset = FALSE, padding_idx = NULL, .weight = NULL) {
     self$weight <- if (is.null(.weight)) embedding_weight(num_embeddings, embedding_dim, padding_idx) else nn_parameter(.weight)
-    self$mode <- mode
-    self$padding_idx <- padding_idx
-    self$options <- list(max_norm = max_norm, norm_type = norm_type, scale_grad_by_freq = scale_grad_by_freq, sparse = sparse,
-                         include_last_offset = include_last_offset)
+    keep(self, num_embeddings = num_embeddings, embedding_dim = embedding_dim, max_norm = max_norm, norm_type = norm_type,
+         scale_grad_by_freq = scale_grad_by_freq, mode = mode, sparse = sparse, include_last_offset = include_last_offset,
+         padding_idx = padding_idx)
   },
   forward = function(input, offsets = NULL, per_sample_weights = NULL) {
-    do.call(nnf_embedding_bag, c(list(input, parts$weight, offsets, mode = parts$mode, per_sample_weights = per_sample_weights,
-                                      padding_idx = parts$padding_idx), parts$options))
+    nnf_embedding_bag(input, parts$weight, offsets, parts$max_norm, parts$norm_type, parts$scale_grad_by_freq, parts$mode,
+                      parts$sparse, per_sample_weights, parts$include_last_offset, parts$padding_idx)
   }
 )
+
+# A layer that looks vectors up in given ones, which are not trained where it is frozen.
+nn_embedding_bag$from_pretrained <- function(embeddings, freeze = TRUE, max_norm = NULL, norm_type = 2,
+                                             scale_grad_by_freq = FALSE, mode = "mean", sparse = FALSE,
+                                             include_last_offset = FALSE, padding_idx = NULL) {
+  sizes <- dim(embeddings)
+  made <- nn_embedding_bag(sizes[1], sizes[2], max_norm, norm_type, scale_grad_by_freq, mode, sparse, include_last_offset,
+                           padding_idx, embeddings)
+  made$weight$requires_grad_(!freeze)
+  made
+}
 
 # ---- normalisations ----
 
@@ -171,18 +184,16 @@ affine_parts <- function(self, sizes) {
 nn_layer_norm <- nn_module(
   "nn_layer_norm",
   initialize = function(normalized_shape, eps = 1e-5, elementwise_affine = TRUE) {
-    self$shape <- normalized_shape
-    self$eps <- eps
+    keep(self, normalized_shape = normalized_shape, eps = eps, elementwise_affine = elementwise_affine)
     if (elementwise_affine) affine_parts(self, normalized_shape)
   },
-  forward = function(input) torch_layer_norm(input, parts$shape, parts$weight, parts$bias, parts$eps)
+  forward = function(input) torch_layer_norm(input, parts$normalized_shape, parts$weight, parts$bias, parts$eps)
 )
 
 nn_group_norm <- nn_module(
   "nn_group_norm",
   initialize = function(num_groups, num_channels, eps = 1e-5, affine = TRUE) {
-    self$num_groups <- num_groups
-    self$eps <- eps
+    keep(self, num_groups = num_groups, num_channels = num_channels, eps = eps, affine = affine)
     if (affine) affine_parts(self, num_channels)
   },
   forward = function(input) torch_group_norm(input, parts$num_groups, parts$weight, parts$bias, parts$eps)
@@ -192,8 +203,8 @@ new_batch_norm <- function(name, ranks) {
   nn_module(
     name,
     initialize = function(num_features, eps = 1e-5, momentum = 0.1, affine = TRUE, track_running_stats = TRUE) {
-      self$eps <- eps
-      self$momentum <- momentum
+      keep(self, num_features = num_features, eps = eps, momentum = momentum, affine = affine,
+           track_running_stats = track_running_stats)
       if (affine) affine_parts(self, num_features)
       if (track_running_stats) {
         self$running_mean <- nn_buffer(torch_zeros(num_features))
@@ -247,24 +258,23 @@ nn_flatten <- nn_module(
 nn_unflatten <- nn_module(
   "nn_unflatten",
   initialize = function(dim, unflattened_size) {
-    self$dim_to_split <- dim
-    self$sizes <- unflattened_size
+    keep(self, dim = dim, unflattened_size = unflattened_size)
   },
-  forward = function(input) torch_unflatten(input, parts$dim_to_split, parts$sizes)
+  forward = function(input) torch_unflatten(input, parts$dim, parts$unflattened_size)
 )
 
 nn_upsample <- nn_module(
   "nn_upsample",
   initialize = function(size = NULL, scale_factor = NULL, mode = "nearest", align_corners = NULL) {
-    self$options <- list(size, scale_factor, mode, align_corners)
+    keep(self, size = size, scale_factor = scale_factor, mode = mode, align_corners = align_corners)
   },
-  forward = function(input) do.call(nnf_interpolate, c(list(input), parts$options))
+  forward = function(input) nnf_interpolate(input, parts$size, parts$scale_factor, parts$mode, parts$align_corners)
 )
 
 nn_pairwise_distance <- nn_module(
   "nn_pairwise_distance",
-  initialize = function(p = 2, eps = 1e-6, keepdim = FALSE) self$options <- list(p, eps, keepdim),
-  forward = function(x1, x2) do.call(torch_pairwise_distance, c(list(x1, x2), parts$options))
+  initialize = function(p = 2, eps = 1e-6, keepdim = FALSE) keep(self, norm = p, eps = eps, keepdim = keepdim),
+  forward = function(x1, x2) torch_pairwise_distance(x1, x2, parts$norm, parts$eps, parts$keepdim)
 )
 
 # ---- pooling ----
@@ -273,10 +283,9 @@ nn_pairwise_distance <- nn_module(
 new_pooling <- function(name, pool, defaults) {
   initialize <- function(kernel_size, stride = NULL, padding = 0) NULL
   formals(initialize) <- c(formals(initialize), defaults)
-  more <- structure(lapply(names(defaults), as.name), names = names(defaults))
-  wanted <- as.call(c(as.name("list"), quote(kernel_size), quote(if (is.null(stride)) kernel_size else stride), quote(padding), more))
-  body(initialize) <- call("<-", quote(self$options), wanted)
-  nn_module(name, initialize = initialize, forward = function(input) do.call(pool, c(list(input), parts$options)))
+  options <- names(formals(initialize))
+  body(initialize) <- call("{", quote(if (is.null(stride)) stride <- kernel_size), keeping(options))
+  nn_module(name, initialize = initialize, forward = function(input) do.call(pool, c(list(input), kept(parts, options))))
 }
 
 of_largest <- alist(dilation = 1, ceil_mode = FALSE, return_indices = FALSE)
@@ -291,17 +300,18 @@ nn_avg_pool3d <- new_pooling("nn_avg_pool3d", function(...) torch_avg_pool3d(...
 
 new_norm_pooling <- function(name, pool) {
   nn_module(name, initialize = function(norm_type, kernel_size, stride = NULL, ceil_mode = FALSE) {
-    self$options <- list(norm_type, kernel_size, stride, ceil_mode)
-  }, forward = function(input) do.call(pool, c(list(input), parts$options)))
+    keep(self, norm_type = norm_type, kernel_size = kernel_size, stride = stride, ceil_mode = ceil_mode)
+  }, forward = function(input) pool(input, parts$norm_type, parts$kernel_size, parts$stride, parts$ceil_mode))
 }
 
 nn_lp_pool1d <- new_norm_pooling("nn_lp_pool1d", function(...) nnf_lp_pool1d(...))
 nn_lp_pool2d <- new_norm_pooling("nn_lp_pool2d", function(...) nnf_lp_pool2d(...))
 
 new_adaptive_pooling <- function(name, pool, largest = FALSE) {
-  initialize <- if (largest) function(output_size, return_indices = FALSE) self$options <- list(output_size, return_indices)
-                else function(output_size) self$options <- list(output_size)
-  nn_module(name, initialize = initialize, forward = function(input) do.call(pool, c(list(input), parts$options)))
+  initialize <- if (largest) function(output_size, return_indices = FALSE) NULL else function(output_size) NULL
+  options <- names(formals(initialize))
+  body(initialize) <- keeping(options)
+  nn_module(name, initialize = initialize, forward = function(input) do.call(pool, c(list(input), kept(parts, options))))
 }
 
 nn_adaptive_avg_pool1d <- new_adaptive_pooling("nn_adaptive_avg_pool1d", function(...) torch_adaptive_avg_pool1d(...))
@@ -313,8 +323,8 @@ nn_adaptive_max_pool3d <- new_adaptive_pooling("nn_adaptive_max_pool3d", functio
 
 new_fractional_pooling <- function(name, pool) {
   nn_module(name, initialize = function(kernel_size, output_size = NULL, output_ratio = NULL, return_indices = FALSE) {
-    self$options <- list(kernel_size, output_size, output_ratio, return_indices)
-  }, forward = function(input) do.call(pool, c(list(input), parts$options)))
+    keep(self, kernel_size = kernel_size, output_size = output_size, output_ratio = output_ratio, return_indices = return_indices)
+  }, forward = function(input) pool(input, parts$kernel_size, parts$output_size, parts$output_ratio, parts$return_indices))
 }
 
 nn_fractional_max_pool2d <- new_fractional_pooling("nn_fractional_max_pool2d", function(...) nnf_fractional_max_pool2d(...))
@@ -322,9 +332,9 @@ nn_fractional_max_pool3d <- new_fractional_pooling("nn_fractional_max_pool3d", f
 
 new_unpooling <- function(name, unpool) {
   nn_module(name, initialize = function(kernel_size, stride = NULL, padding = 0) {
-    self$options <- list(kernel_size, stride, padding)
+    keep(self, kernel_size = kernel_size, stride = stride, padding = padding)
   }, forward = function(input, indices, output_size = NULL) {
-    do.call(unpool, c(list(input, indices), parts$options, list(output_size)))
+    unpool(input, indices, parts$kernel_size, parts$stride, parts$padding, output_size)
   })
 }
 

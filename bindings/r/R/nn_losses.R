@@ -1,12 +1,5 @@
 # Activations and losses as modules, over the functions of nnf.R.
 
-# Code that keeps arguments of `initialize` in fields of their names, and what such fields hold.
-keeping <- function(names) {
-  as.call(c(as.name("{"), lapply(names, function(name) call("<-", call("$", quote(self), as.name(name)), as.name(name)))))
-}
-
-kept <- function(parts, names) structure(lapply(names, function(name) parts[[name]]), names = names)
-
 # An activation whose options are `defaults`, in that order. One with `inplace` writes into its input where that is TRUE.
 activation <- function(name, apply, defaults = alist()) {
   initialize <- function() NULL
@@ -46,7 +39,10 @@ nn_log_softmax <- activation("nn_log_softmax", function(...) nnf_log_softmax(...
 
 nn_prelu <- nn_module(
   "nn_prelu",
-  initialize = function(num_parameters = 1, init = 0.25) self$weight <- nn_parameter(torch_full(num_parameters, init)),
+  initialize = function(num_parameters = 1, init = 0.25) {
+    self$num_parameters <- num_parameters
+    self$weight <- nn_parameter(torch_full(num_parameters, init))
+  },
   forward = function(input) torch_prelu(input, parts$weight)
 )
 

@@ -41,7 +41,8 @@ nn_adaptive_log_softmax_with_loss <- nn_module(
     if (is.unsorted(cutoffs, strictly = TRUE) || min(cutoffs) < 1 || max(cutoffs) >= n_classes) {
       refuse("cutoffs are classes in rising order, below n_classes")
     }
-    self$cutoffs <- c(cutoffs, n_classes)
+    keep(self, in_features = in_features, n_classes = n_classes, cutoffs = c(cutoffs, n_classes), div_value = div_value,
+         head_bias = head_bias)
     self$head <- nn_linear(in_features, cutoffs[1] + length(cutoffs), bias = head_bias)
     self$tail <- nn_module_list(lapply(seq_along(cutoffs), function(i) {
       inner <- max(1, in_features %/% div_value^i)

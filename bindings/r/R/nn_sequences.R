@@ -78,10 +78,9 @@ nn_multihead_attention <- nn_module(
                         kdim = NULL, vdim = NULL, batch_first = FALSE) {
     check_sizes(embed_dim = embed_dim, num_heads = num_heads)
     if (embed_dim %% num_heads != 0) refuse("embed_dim must be divisible by num_heads")
-    self$num_heads <- num_heads
-    self$dropout <- dropout
-    self$batch_first <- batch_first
-    self$add_zero_attn <- add_zero_attn
+    keep(self, embed_dim = embed_dim, num_heads = num_heads, head_dim = embed_dim / num_heads, dropout = dropout,
+         kdim = if (is.null(kdim)) embed_dim else kdim, vdim = if (is.null(vdim)) embed_dim else vdim,
+         batch_first = batch_first, add_zero_attn = add_zero_attn)
     matrix_of <- function(columns, rows = embed_dim) nn_parameter(torch_empty(rows, columns))
     if (is.null(kdim) && is.null(vdim)) {
       self$in_proj_weight <- matrix_of(embed_dim, 3 * embed_dim)

@@ -33,7 +33,8 @@ sparse_methods <- list(
   sparse_dim = function(x) tenfold_call("aten::sparse_dim", x),
   dense_dim = function(x) tenfold_call("aten::dense_dim", x),
   is_quantized = function(x) is_quantized(x),
-  dequantize = function(x) torch_dequantize(x)
+  dequantize = function(x) torch_dequantize(x),
+  int_repr = function(x) tenfold_call("aten::int_repr", x)
 )
 
 # The product of two matrices where the sparse one has elements, and that added.

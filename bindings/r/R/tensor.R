@@ -55,6 +55,8 @@ wanting_grad <- function(x, requires_grad) {
 
 torch_empty_strided <- function(size, stride, dtype = NULL, layout = NULL, device = NULL, requires_grad = FALSE, pin_memory = FALSE) {
   if (!is.null(layout) && unclass(layout) != "strided") refuse("strides are those of a strided layout")
+  size <- unlist(size)
+  stride <- unlist(stride)
   room <- torch_empty(if (all(size > 0)) sum((size - 1) * stride) + 1 else 0, dtype = dtype, device = device, pin_memory = pin_memory)
   wanting_grad(torch_as_strided(room, size, stride), requires_grad)
 }

@@ -397,3 +397,34 @@ behaves("an optimizer steps the parameters that its groups are given, and keeps 
     if (length(unlist(steps))) stopifnot(unlist(steps) == c(2, 1))
   }
 }))
+
+behaves("layers keep their sizes and options in fields of the names of their arguments", local({
+  conv <- nn_conv2d(2, 4, 3, stride = 2, padding = c(1, 0), dilation = 1, groups = 2)
+  stopifnot(conv$in_channels == 2, conv$out_channels == 4, conv$kernel_size == c(3, 3), conv$stride == c(2, 2))
+  conv$stride <- 1
+  stopifnot(dim(conv(torch_ones(1, 2, 5, 5))) == c(1, 4, 5, 3))
+  up <- nn_conv_transpose2d(2, 3, 3, stride = 2)
+  stopifnot(up$transposed, up$output_padding == 0, dim(up(torch_ones(1, 2, 4, 4), output_size = c(10, 10))) == c(1, 3, 10, 10))
+  stopifnot(nn_embedding(5, 3, padding_idx = 1)$num_embeddings == 5, nn_embedding_bag(5, 3)$embedding_dim == 3)
+  stopifnot(nn_batch_norm2d(3)$num_features == 3, !nn_group_norm(1, 2, affine = FALSE)$affine)
+  stopifnot(nn_layer_norm(c(2, 3))$normalized_shape == c(2, 3), nn_multihead_attention(4, 2)$head_dim == 2)
+  pool <- nn_max_pool2d(2)
+  pool$stride <- 1
+  stopifnot(pool$kernel_size == 2, dim(pool(torch_ones(1, 1, 4, 4))) == c(1, 1, 3, 3), nn_upsample(2)$mode == "nearest")
+  stopifnot(nn_unflatten(2, c(1, 2))$unflattened_size == c(1, 2), nn_adaptive_avg_pool1d(3)$output_size == 3)
+  stopifnot(nn_pairwise_distance()$norm == 2, nn_bilinear(2, 3, 4)$in2_features == 3)
+}))
+
+behaves("kinds of modules have functions, and embeddings come from given vectors", local({
+  kind <- nn_module("kind", initialize = function(size) self$size <- size)
+  kind$small <- function() kind(1)
+  stopifnot(kind$small()$size == 1, is.null(kind$large))
+  bag <- nn_embedding_bag$from_pretrained(torch_eye(3), mode = "sum")
+  stopifnot(!bag$weight$requires_grad, as_array(bag(torch_tensor(matrix(c(1L, 3L), 1)))) == c(1, 0, 1))
+}))
+
+behaves("sizes and strides may be lists, and quantized tensors show their integers", local({
+  stopifnot(torch_empty_strided(list(2, 3), list(1, 2))$stride() == c(1, 2))
+  integers <- torch_quantize_per_tensor(torch_tensor(c(-1, 0, 2)), 0.1, 10, torch_quint8())$int_repr()
+  stopifnot(as_array(integers) == c(0, 10, 30))
+}))

@@ -562,3 +562,29 @@ def test_backward_calls_itself_as_deeply_as_it_likes():
     assert run(tn, 300) == run(torch, 300) == 301
     with pytest.raises(LookupError, match="at the bottom"):
         run(tn, 100, fault=True)
+
+
+def test_deep_backward_computes_under_the_settings_of_its_thread():
+    def run(xp, depth):
+        found = set()
+
+        class Deeper(xp.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, left):
+                ctx.left = left
+                return x * 1
+
+            @staticmethod
+            def backward(ctx, gradient):
+                found.add((xp.ones(2, 2) @ xp.ones(2, 2)).dtype)
+                if ctx.left:
+                    with xp.enable_grad():
+                        x = xp.ones((), requires_grad=True)
+                        xp.autograd.grad(Deeper.apply(x, ctx.left - 1), x)
+                return gradient, None
+
+        with xp.autocast("cpu", dtype=xp.bfloat16):
+            Deeper.apply(xp.ones((), requires_grad=True), depth).backward()
+        return [str(dtype).rpartition(".")[2] for dtype in found]
+
+    assert run(tn, 60) == run(torch, 60) == ["bfloat16"]

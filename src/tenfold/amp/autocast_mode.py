@@ -16,6 +16,7 @@ from tenfold.base.devices import NAMED
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError
 from tenfold.base.source import capture
+from tenfold.base.threads import handed_on
 from tenfold.ops.table import Row
 from tenfold.tensor import Tensor
 from tenfold.trace.context import context
@@ -32,7 +33,7 @@ class _Settings(threading.local):
         self.cache = True
 
 
-_settings = _Settings()
+_settings = handed_on(_Settings())
 
 
 def _device_type(device_type: Any) -> str:

@@ -17,6 +17,7 @@ from tenfold.autograd.grad_mode import no_grad, set_grad_mode
 from tenfold.base.errors import ArgumentError
 from tenfold.base.hooks import CHANGES
 from tenfold.base.source import capture
+from tenfold.base.threads import in_another_thread
 from tenfold.tensor import Tensor, sharding
 from tenfold.trace import graph
 from tenfold.trace.context import context
@@ -56,27 +57,6 @@ def finish_accumulation() -> None:
         actions, _endings.accumulated = _endings.accumulated, {}
         for action in actions.values():
             action()
-
-
-def _in_another_thread(run: Callable[[], Any]) -> Any:
-    """The result of `run` in a thread that records ops as this one does, with a stack of its own."""
-    settings = dict(vars(context))
-    results: list[Any] = []
-    problems: list[BaseException] = []
-
-    def work() -> None:
-        vars(context).update(settings)
-        try:
-            results.append(run())
-        except BaseException as problem:
-            problems.append(problem)
-
-    thread = threading.Thread(target=work, name="tenfold-backward", daemon=True)
-    thread.start()
-    thread.join()
-    if problems:
-        raise problems[0]
-    return results[0]
 
 
 class Sweep:
@@ -127,7 +107,7 @@ class Sweep:
         if recorder is not None:
             recorder.guard(CHANGES, "count")
         elif len(_endings.stack) == DEPTH:
-            return _in_another_thread(self.run)
+            return in_another_thread(self.run, "tenfold-backward")
         _endings.stack.append({})
         try:
             gradients = self.swept()

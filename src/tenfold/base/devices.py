@@ -5,6 +5,7 @@ from threading import local
 from typing import Any, TypeGuard, Union
 
 from tenfold.base.errors import DeviceError, did_you_mean, located
+from tenfold.base.threads import handed_on
 
 TYPES = ("cpu", "cuda", "meta")
 # Kinds of PyTorch's that can be named and compared with; there are none of them here.
@@ -112,4 +113,4 @@ class _Thread(local):
         self.replaced: list[Device] = []
 
 
-_thread = _Thread()
+_thread = handed_on(_Thread())

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tenfold.base.devices import Device, get_default_device
 from tenfold.base.errors import TenfoldError
+from tenfold.base.threads import handed_on
 from tenfold.data.collate import map_tensors
 from tenfold.data.fetching import END, Fetch
 from tenfold.runtime.evaluate import evaluate
@@ -30,7 +31,7 @@ class _Thread(threading.local):
     info: WorkerInfo | None = None
 
 
-_thread = _Thread()
+_thread = handed_on(_Thread())
 
 
 def get_worker_info() -> WorkerInfo | None:

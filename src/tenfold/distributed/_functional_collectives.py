@@ -11,6 +11,7 @@ from typing import Any
 
 from tenfold.base.errors import ArgumentError, ShapeError, located
 from tenfold.base.source import capture
+from tenfold.base.threads import handed_on
 from tenfold.distributed.collectives import ReduceOp
 from tenfold.distributed.device_mesh import DeviceMesh
 from tenfold.distributed.group import ProcessGroup, is_initialized, world_of
@@ -25,7 +26,7 @@ __all__ = [
     "reduce_scatter_tensor", "wait_tensor",
 ]  # fmt: skip
 
-_current = threading.local()
+_current = handed_on(threading.local())
 
 
 @contextlib.contextmanager

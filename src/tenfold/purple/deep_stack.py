@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from tenfold.base.threads import in_another_thread
 
 FRAMES = 250_000  # of Python; a call of Purple's takes one or two
 STACK_BYTES = 512 << 20
@@ -25,34 +26,8 @@ def with_deep_stack(function: Callable[[], Result], frames: int = FRAMES) -> Res
             return function()
         finally:
             sys.setrecursionlimit(limit)
-    outcome: list[Any] = []
-    done = threading.Event()
-
-    def work() -> None:
-        try:
-            outcome.append((True, function()))
-        except BaseException as error:
-            outcome.append((False, error))
-        finally:
-            done.set()
-
-    size = threading.stack_size(STACK_BYTES)
     try:
         sys.setrecursionlimit(frames)
-        thread = threading.Thread(target=work, name=NAME, daemon=True)
-        thread.start()
-        while not done.is_set():  # a join that is interrupted takes the thread for ended
-            try:
-                done.wait()
-            except KeyboardInterrupt:
-                interruption = ctypes.py_object(KeyboardInterrupt)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), interruption)
+        return in_another_thread(function, NAME, STACK_BYTES)
     finally:
         sys.setrecursionlimit(limit)
-        threading.stack_size(size)
-    if not outcome:
-        raise KeyboardInterrupt
-    succeeded, value = outcome[0]
-    if succeeded:
-        return value
-    raise value

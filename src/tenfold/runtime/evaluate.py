@@ -25,6 +25,7 @@ from tenfold.base.errors import (
 from tenfold.base.meshes import Sharding
 from tenfold.base.owners import NAMED, PASSED, count
 from tenfold.base.source import capture
+from tenfold.base.threads import handed_on
 from tenfold.engines import sharded, xla
 from tenfold.flat.ir import TensorType
 from tenfold.flat.structured import Check
@@ -47,7 +48,7 @@ class _Written(threading.local):
         self.tensors: dict[int, tuple[weakref.ref[Holder], Value, list[weakref.ref[Value]]]] = {}
 
 
-_written = _Written()
+_written = handed_on(_Written())
 # Writes that could not be computed, and that nobody has asked for: with all that the tensor held before, None
 # for what is lost.
 _failed: list[tuple[weakref.ref[Holder], list[Value | None], Value]] = []

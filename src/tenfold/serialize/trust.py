@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tenfold.base.threads import handed_on
+
 _VARIABLE = "TENFOLD_TRUST_FILES"
 
 
@@ -17,7 +19,7 @@ class _Trust(threading.local):
     depth = 0
 
 
-_trust = _Trust()
+_trust = handed_on(_Trust())
 _safe: list[Any] = []
 
 

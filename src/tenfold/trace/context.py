@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tenfold.base.threads import handed_on
+
 if TYPE_CHECKING:
     from tenfold.ops.table import Row
     from tenfold.trace.graph import Node, Value
@@ -78,7 +80,7 @@ class Context(threading.local):
         super().__setattr__("plain", quick and self.recorder is None)
 
 
-context = Context()
+context = handed_on(Context())
 
 
 class outside:

@@ -273,3 +273,87 @@ def test_an_interrupt_after_a_program_has_run_loses_nothing(compiled, kind, monk
         return [each.detach().sum().item() for each in (w, w.grad, total, held)]
 
     assert trained(True) == trained(False)
+
+
+def of_a_parameter(library, wrap):
+    w = library.nn.Parameter(library.ones(2))
+
+    def scaled(x):
+        with library.no_grad():
+            w.mul_(3)
+        return (w * x).sum()
+
+    wrap(scaled)(library.ones(2)).backward()
+    return w.tolist(), w.grad.tolist()
+
+
+def of_an_argument(library, wrap):
+    w = library.nn.Parameter(library.ones(2))
+
+    def scaled(w, x):
+        w.data.mul_(3)
+        return (w * w * x).sum()
+
+    wrap(scaled)(w, library.ones(2)).backward()
+    return w.tolist(), w.grad.tolist()
+
+
+def of_a_result_inside(library, wrap):
+    def tripled(w):
+        y = w * w
+        y.detach().mul_(3)
+        return y, (y * y).sum()
+
+    w = library.ones(2, requires_grad=True)
+    y, total = wrap(tripled)(w)
+    (y.sum() + total).backward()
+    return y.tolist(), w.grad.tolist()
+
+
+def of_a_table_with_a_largest_norm(library, wrap):
+    layer = library.nn.Embedding(3, 2, max_norm=1.0)
+    with library.no_grad():
+        layer.weight.copy_(library.tensor([[3.0, 4.0], [3.0, 4.0], [0.0, 0.5]]))
+    wrap(layer)(library.tensor([0, 2])).pow(2).sum().backward()
+    return layer.weight.round(decimals=4).tolist(), layer.weight.grad.round(decimals=4).tolist()
+
+
+WRITTEN = [
+    of_a_parameter, of_an_argument, of_a_result_inside, of_a_table_with_a_largest_norm
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", WRITTEN)
+@pytest.mark.parametrize("wrap", WAYS)
+def test_gradients_pass_by_a_write_without_them(wrap, program):
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_gradients_flow_to_what_is_written(wrap):
+    def program(library, wrap):
+        held, w = library.ones(2), library.ones(2, requires_grad=True)
+
+        def write(x, w):
+            x.mul_(w)
+            held.add_(w * 2)
+
+        x = library.ones(2)
+        wrap(write)(x, w)
+        (x.sum() + held.sum()).backward()
+        return [each.requires_grad for each in (x, held)], held.tolist(), w.grad.tolist()
+
+    same(program, wrap)
+
+
+def test_gradients_to_what_was_replaced_unread_are_refused():
+    w = tn.ones(2, requires_grad=True)
+
+    @tn.compile
+    def replaced(w, x):
+        y = w * 2
+        y.data = x * 1
+        return y.sum()
+
+    with pytest.raises(tn.TraceError, match="gradients pass by a write"):
+        replaced(w, tn.ones(2))

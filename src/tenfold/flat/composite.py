@@ -64,6 +64,14 @@ def stop_gradient(value: Value) -> Value:
     return Composite((value,), Function([param], [param], "stop_gradient"), stopped, {}, None).result
 
 
+def beside(value: Value, source: Value) -> Value:
+    """The value itself, whose derivatives are those of `source`."""
+    params = [Value(value.type), Value(source.type)]
+    body = Function(params, params[:1], "beside")
+    rule: Rule = lambda cotangents, results, inputs: (None, cotangents[0])
+    return Composite((value, source), body, rule, {}, lambda tangents, inputs: (tangents[1],)).result
+
+
 def _number(value: Value) -> LateNumber:
     """A value that a late number became, as one again."""
     return LateNumber.of(Convert(value, value.dtype).result)

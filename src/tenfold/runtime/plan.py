@@ -19,6 +19,7 @@ from tenfold.runtime import evaluate
 from tenfold.runtime.dependencies import Found
 from tenfold.runtime.packing import Packing, Pending, pack
 from tenfold.trace import tree
+from tenfold.trace.detours import NONE, detours
 from tenfold.trace.gradient import Gone
 from tenfold.trace.graph import Holder, Node, Origin, Value
 from tenfold.trace.record import Recording
@@ -134,7 +135,18 @@ class Plan:
         ]
         origins, count = recording.origins, len(recording.returned)
         followed = [origin for origin in origins[:count] if origin is not None and not is_spent(origin)]
+        first = count + len(self.writes)
+        before = recording.recorder.before
+        followed += [
+            origin
+            for origin in origins[count : first + len(self.argument_writes)]
+            if origin is not None and origin.node in recording.recorder.nodes and _leads_out(origin)
+        ]
         _refuse_python(followed)
+        self.detours = NONE
+        if followed:
+            written = {value.origin.of for value in before.values() if value.origin is not None}
+            self.detours = detours(self.trace, origins, written, "compile")
         self.differentiable = bool(followed)  # gradients may flow through a call
         self.follows = [origin is not None for origin in origins]  # for each result, whether they flow to it
         # Returned tensors whose gradients flowed inside.
@@ -143,13 +155,11 @@ class Plan:
             for i, origin in enumerate(origins[:count])
             if origin is not None and is_spent(origin)
         ]
-        before = recording.recorder.before
         leaves = {leaf: i for i, leaf in enumerate(self.trace.leaves)}
         # Inputs, and the results that replace them.
         self.replaced = [
             (leaves[before[root]], count + i) for i, root in enumerate(self.writes) if before[root] in leaves
         ]
-        first = count + len(self.writes)
         taken = {source: i for i, source in enumerate(inputs) if type(source) is int}
         self.replaced += [
             (taken[argument], first + i)
@@ -308,14 +318,31 @@ def _refuse_python(followed: list[Origin]) -> None:
     stack = list(followed)
     while stack:
         origin = stack.pop()
-        if origin.node is not None and (origin.hooks or not isinstance(origin.node, Node)):
+        node = origin.node
+        # The hooks of a leaf are called where its gradient is collected, but not those of an argument.
+        hooked = origin.hooks and (node is not None or origin.leaf is None)
+        if hooked or (node is not None and not isinstance(node, Node)):
             raise TraceError(
                 "a hook or an autograd.Function in a compiled function cannot change gradients taken outside",
                 help="call backward() inside the function, or leave this part out of it",
             ).located("compile", capture())
-        if origin.node is not None and origin.node not in seen:
+        if node is not None and node not in seen:
+            seen.add(node)
+            stack += [operand.origin for operand in node.inputs if operand.origin is not None]
+
+
+def _leads_out(origin: Origin) -> bool:
+    """Whether gradients still flow from a value to a leaf, or to what was computed outside."""
+    seen: set[Any] = set()
+    stack = [origin]
+    while stack:
+        origin = stack.pop()
+        if origin.node is None or not isinstance(origin.node, Node):
+            return True
+        if origin.node not in seen and not origin.node.spent:
             seen.add(origin.node)
             stack += [operand.origin for operand in origin.node.inputs if operand.origin is not None]
+    return False
 
 
 def memory_of(holder: Any) -> Any:

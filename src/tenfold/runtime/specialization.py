@@ -269,7 +269,7 @@ class Specialization:
     def _call_node(self, values: list[Value]) -> tuple[Value, ...]:
         """The results as those of one node, so that gradients flow through it."""
         if self.program is None:
-            function = lower(self.plan.trace, whole=True)
+            function = lower(self.plan.trace, whole=True, detours=self.plan.detours)
             function.name = "compiled"
             self.program = Program(function)
         results = graph.call_program(self.program, values, capture(), self.plan.device)

@@ -397,10 +397,11 @@ def _check_result(value: Value, path: Sequence[Node]) -> None:
 
 
 def wrote(node: Node, place: int) -> bool:
-    """Whether this node itself overwrote its input at this place."""
+    """Whether this node itself overwrote its input at this place: an op its first, a program any."""
     origin = node.inputs[place].origin
     assert origin is not None
-    return place == 0 and origin.overwritten is not True and origin.overwritten() is node
+    may = place == 0 or isinstance(node.callee, Program)
+    return may and origin.overwritten is not True and origin.overwritten() is node
 
 
 def raise_overwritten(value: Value, node: Node) -> None:

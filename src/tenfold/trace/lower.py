@@ -9,6 +9,7 @@ from tenfold import flat
 from tenfold.flat.hoisting import hoisted
 from tenfold.flat.ir import replay
 from tenfold.trace.collect import Trace
+from tenfold.trace.detours import NONE, Detours, Place
 from tenfold.trace.gradient import GradientNode
 from tenfold.trace.graph import Node
 
@@ -26,12 +27,14 @@ def lower(
     whole: bool = False,
     place: Callable[[Node, Node | None], Any] = written_at,
     kind: str | None = None,
+    detours: Detours = NONE,
 ) -> flat.Function:
     """The program as one FlatIR function: its leaves are the parameters, its outputs the results.
 
     Composites stay `whole` where the function is to be transformed further. `place` gives the source that
     is noted on the ops of a node, or on those that a gradient node makes of it. Composites that have other
-    bodies for other kinds of device take the one for `kind`, the program's own by default.
+    bodies for other kinds of device take the one for `kind`, the program's own by default. Gradients of a
+    `whole` program make `detours`.
     """
     params = [flat.Value(leaf.type) for leaf in program.leaves]
     for i, param in enumerate(params):
@@ -44,11 +47,22 @@ def lower(
     device = kind or program.device.type
     if device == "cuda" and program.device.mesh is None:
         device = "triton"  # which XLA's partitioner knows nothing of
+
+    def at(place: Place) -> flat.Value:
+        return computed[place[0]][place[1]] if place[0] >= 0 else params[-1 - place[0]]
+
     for i, node in enumerate(program.nodes):
         arguments = [
             leaves[operand] if operand in leaves else computed[places[operand.node]][operand.index]  # type: ignore[index]
             for operand in node.inputs
         ]
+        if detours.operands:
+            arguments = [
+                flat.beside(argument, at(detours.operands[operand]))
+                if operand in detours.operands
+                else argument
+                for operand, argument in zip(node.inputs, arguments, strict=True)
+            ]
         if isinstance(node, GradientNode):
             results = _gradient(node, frames, arguments, whole, device, place)
         elif node in differentiated:
@@ -65,7 +79,8 @@ def lower(
                 result.name = f"t{i}" if len(results) == 1 else f"t{i}_{index}"
         computed.append(results)
     outputs = [
-        computed[place][index] if place >= 0 else params[-1 - place] for place, index in program.outputs
+        flat.beside(at(place), at(detours.outputs[i])) if i in detours.outputs else at(place)
+        for i, place in enumerate(program.outputs)
     ]
     function = flat.Function(params, outputs, "main")
     return function if whole else hoisted(function, device)

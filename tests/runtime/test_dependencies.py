@@ -4,6 +4,7 @@ lazily, makes of it."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -298,6 +299,19 @@ def of_an_argument(library, wrap):
     return w.tolist(), w.grad.tolist()
 
 
+def of_a_computed_argument(library, wrap):
+    w = library.ones(2, requires_grad=True)
+    y = w * 2
+
+    def tripled(y):
+        with library.no_grad():
+            y.mul_(3)
+        return y.sum()
+
+    wrap(tripled)(y).backward()
+    return y.tolist(), w.grad.tolist()
+
+
 def of_a_result_inside(library, wrap):
     def tripled(w):
         y = w * w
@@ -319,7 +333,7 @@ def of_a_table_with_a_largest_norm(library, wrap):
 
 
 WRITTEN = [
-    of_a_parameter, of_an_argument, of_a_result_inside, of_a_table_with_a_largest_norm
+    of_a_parameter, of_an_argument, of_a_computed_argument, of_a_result_inside, of_a_table_with_a_largest_norm
 ]  # fmt: skip
 
 
@@ -338,10 +352,12 @@ def test_gradients_flow_to_what_is_written(wrap):
             x.mul_(w)
             held.add_(w * 2)
 
-        x = library.ones(2)
-        wrap(write)(x, w)
-        (x.sum() + held.sum()).backward()
-        return [each.requires_grad for each in (x, held)], held.tolist(), w.grad.tolist()
+        x, y = library.ones(2), w * 3
+        write = wrap(write)
+        write(x, w)
+        write(y, w)
+        (x.sum() + y.sum() + held.sum()).backward()
+        return [each.requires_grad for each in (x, y, held)], held.tolist(), w.grad.tolist()
 
     same(program, wrap)
 
@@ -357,3 +373,77 @@ def test_gradients_to_what_was_replaced_unread_are_refused():
 
     with pytest.raises(tn.TraceError, match="gradients pass by a write"):
         replaced(w, tn.ones(2))
+
+
+@pytest.mark.parametrize("order", ["plain leaf computed", "computed plain leaf", "leaf computed plain"])
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("wrap", WAYS)
+def test_leaves_computed_and_plain_arguments_are_told_apart(wrap, enabled, order):
+    def program(library, wrap):
+        told = wrap(lambda x: x * (1 + 2 * x.requires_grad + 4 * x.is_leaf))
+        leaf = library.ones(2, requires_grad=True)
+        arguments = {"plain": library.ones(2), "leaf": leaf, "computed": leaf * 1}
+        with library.set_grad_enabled(enabled):
+            return [told(arguments[name]).tolist() for name in order.split() * 2]
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_gradients_of_arguments_that_require_none_are_each_ones_own(wrap):
+    def program(library, wrap):
+        read = wrap(lambda x: x * 2 if x.grad is None else x + x.grad)
+
+        def write(x):
+            x.grad = x * 3
+            return x * 1
+
+        def clear(x):
+            x.grad = None
+            return x * 1
+
+        write, clear = wrap(write), wrap(clear)
+        arguments = [library.ones(2) * i for i in range(3)]
+        found = []
+        for gradient in (None, 5.0, 7.0):
+            x = library.ones(2)
+            x.grad = None if gradient is None else library.ones(2) * gradient
+            found.append(read(x).tolist())
+        for x in arguments:
+            write(x)
+        found += [read(x).tolist() for x in arguments]
+        clear(arguments[1])
+        return found, [x.grad is None for x in arguments]
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_the_gradient_that_a_computed_argument_retains_is_read(wrap):
+    def program(library, wrap):
+        read = wrap(lambda x: x * 0 if x.grad is None else x.grad * 2)
+        w = library.ones(2, requires_grad=True)
+        y = w * 2
+        y.retain_grad()
+        (y * y).sum().backward()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch's, of gradients that are not retained
+            return [read(x).tolist() for x in (y, w * 2, w, y)]
+
+    same(program, wrap)
+
+
+def test_backward_inside_to_a_computed_argument_is_refused():
+    w = tn.ones(2, requires_grad=True)
+    square = tn.compile(lambda x: (x * x).sum().backward())
+    with pytest.raises(tn.TraceError, match="an argument that was computed"):
+        square(w * 2)
+
+
+def test_a_hook_on_an_argument_whose_gradient_is_taken_outside_is_refused():
+    def hooked(x):
+        x.register_hook(lambda gradient: gradient * 10)
+        return (x * 2).sum()
+
+    with pytest.raises(tn.TraceError, match="a hook"):
+        tn.compile(hooked)(tn.ones(2, requires_grad=True))

@@ -84,16 +84,21 @@ def record_call(
 
 def _stand_in(argument: Any, tensor: Any, shape: tuple[int, ...] | None) -> Any:
     """A tensor without data that takes an argument's place. Gradients collect in it if they would in the
-    argument."""
+    argument; one that was computed stays no leaf."""
     with outside():
         present = argument.current()
     type = present.type if shape is None else TensorType(present.type.dtype, shape)
     value = Value(type, present.device)
     value.source = present.made_at
     stand_in: Any = tensor(value)
+    gradient = argument.grad
     if argument.requires_grad:
-        stand_in._leaf = value.origin = Origin()
-        stand_in._leaf.collected = argument.grad
+        value.origin = Origin()
+        value.origin.collected = gradient
+        stand_in._leaf = value.origin if argument.is_leaf else None
+    elif gradient is not None:
+        stand_in._shelf = Origin()
+        stand_in._shelf.collected = gradient
     return stand_in
 
 

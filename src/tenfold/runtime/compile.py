@@ -115,7 +115,8 @@ class Signature(NamedTuple):
     # Which tensors are the same, and whether others share memory: it decides what a write is seen by.
     same: tuple[int, ...]
     shared: bool
-    asks: tuple[bool, ...]  # for gradients
+    # Whether each tensor is a leaf that collects gradients, or one that they flow through; None of others.
+    asks: tuple[bool | None, ...]
     settings: tuple[Any, ...]
 
     @property
@@ -221,11 +222,11 @@ class Programs:
         current = [argument.current() for argument in tensors]
         types = tuple([(value.type, value.device) for value in current])
         same = tuple([[id(other) for other in tensors].index(id(argument)) for argument in tensors])
-        # Which arguments gradients flow to; or with gradients off, in which they may be found.
-        asks = (
-            tuple([value.origin is not None for value in current])
-            if context.grad_enabled
-            else tuple([argument.collector is not None for argument in tensors])
+        asks = tuple(
+            [
+                None if value.origin is None else argument.is_leaf
+                for argument, value in zip(tensors, current, strict=True)
+            ]
         )
         del current  # what refers to a value besides its tensor keeps it from being written in place
         key = Signature(structure, types, same, shares_memory(tensors), asks, _settings())
@@ -412,20 +413,23 @@ class Programs:
         loaded = recorded.loaded
         if loaded is not None and isinstance(loaded.executable, Hasty):
             return  # another executable comes soon
-        distinct = len({id(arg) for arg in args}) == len(args)
-        if not kwargs and distinct and all(isinstance(arg, self._tensor) for arg in args):
-            values = [arg.current() for arg in args]
-            if all(value.origin is None for value in values) and not shares_memory(args):
-                if len(self.recent) >= MAX_SIGNATURES:
-                    self.recent.clear()
-                key = tuple([of for value in values for of in (value.type, value.device)])
-                self.recent[key] = (recorded, _settings())
+        if kwargs or not all(isinstance(arg, self._tensor) for arg in args):
+            return
+        values = [arg.current() for arg in args]
+        if any(value.origin is not None for value in values):
+            return  # those calls are for tensors that require no gradients
+        if len({id(arg) for arg in args}) == len(args) and not shares_memory(args):
+            if len(self.recent) >= MAX_SIGNATURES:
+                self.recent.clear()
+            key = tuple([of for value in values for of in (value.type, value.device)])
+            self.recent[key] = (recorded, _settings())
+        del values  # what refers to a value besides its tensor keeps it from being written in place
         if recorded.plan.device.mesh is not None:
             return  # the executable depends on how the arguments are sharded
-        if not (recorded.plain and args and not kwargs and loaded is not None and not loaded.checks):
+        if not (recorded.plain and args and loaded is not None and not loaded.checks):
             return
         executable = loaded.executable
-        if isinstance(executable, xla.Executable) and all(isinstance(arg, self._tensor) for arg in args):
+        if isinstance(executable, xla.Executable):
             self.short = (
                 _reader_of(len(args))(*[of for arg in args for of in (arg._value.type, type(arg))]),
                 executable.start,

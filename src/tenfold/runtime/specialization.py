@@ -116,7 +116,7 @@ class Specialization:
         if not hold(plan.found.guards):
             return None
         for owner, gradient in plan.gradients.expected:
-            collected = (arguments[owner]._leaf if type(owner) is int else owner).collected
+            collected = origin_of(owner, arguments).collected
             if (collected is None) != (gradient is None) or (
                 gradient is not ANY and collected is not gradient
             ):
@@ -326,7 +326,7 @@ class Specialization:
         for state, vector in zip(packing.states, vectors, strict=False):
             state.advance(vector, device)
         for outcome, vector in zip(packing.outcomes, vectors[len(packing.states) :], strict=False):
-            leaves = [arguments[owner]._leaf if type(owner) is int else owner for owner in outcome.owners]
+            leaves = [origin_of(owner, arguments) for owner in outcome.owners]
             outcome.advance(vector, device, leaves, wrap)
 
     def _give_back(self, values: list[Value], computed: list[Any]) -> None:
@@ -373,7 +373,7 @@ class Specialization:
 
 def origin_of(owner: Any, arguments: Sequence[Any]) -> Origin:
     """Where the gradients of a leaf are collected: itself, or that of an argument by its place."""
-    return arguments[owner]._leaf if type(owner) is int else owner
+    return arguments[owner]._leaf or arguments[owner].keeper if type(owner) is int else owner
 
 
 def _assign(tensor: Any, value: Value) -> None:

@@ -138,8 +138,8 @@ def _no_init(self: Tensor, *args: Any, **kwargs: Any) -> None:
 _OURS = frozenset(
     [
         "__init__", "__new__", "__init_subclass__", "__torch_function__", "__class__", "__getattr__",
-        "__iter__", "__hash__", "__copy__", "__reduce_ex__", "as_subclass", "current", "collector", "memory",
-        "assign", "become", "replace", "share", "check_write", "eval", "show",
+        "__iter__", "__hash__", "__copy__", "__reduce_ex__", "as_subclass", "current", "collector", "keeper",
+        "memory", "shelf", "assign", "become", "replace", "share", "check_write", "eval", "show",
     ]
 )  # fmt: skip
 _PRIVATE = ("_is_view", "_base", "_version")

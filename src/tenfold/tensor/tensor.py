@@ -123,6 +123,10 @@ class Tensor(Protocols):
         return self._leaf
 
     @property
+    def shelf(self) -> Origin | None:
+        return self._shelf
+
+    @property
     def memory(self) -> Holder:
         return self if self._alias is None else self._alias.storage
 
@@ -360,6 +364,14 @@ class Tensor(Protocols):
                 shelf.grad = gradient
 
     _grad = grad  # by this name PyTorch's own code sets it
+
+    @property
+    def keeper(self) -> Origin:
+        """Where its gradient is kept, if it has one."""
+        origin = self._leaf or self.current().origin
+        if origin is None:
+            origin = self._shelf = self._shelf or Origin()
+        return origin
 
     def _shelved(self) -> Origin | None:
         """Where the gradient is of a tensor that requires none. A function that is recorded depends on there

@@ -81,6 +81,7 @@ class Origin:
         """The origin of a value that was written over this one's without autograd: gradients bypass the
         write."""
         origin = Origin(self.node, self.index)
+        origin.other = self.of if self.node is None else None
         origin.passes_by = True
         return origin
 
@@ -158,6 +159,11 @@ class Holder:
     @property
     def collector(self) -> Origin | None:
         """The origin that collects gradients, if this is a leaf tensor."""
+        return None
+
+    @property
+    def shelf(self) -> Origin | None:
+        """Where a gradient is kept that this was given though it requires none."""
         return None
 
     def look_again(self) -> None:

@@ -237,7 +237,7 @@ def record(
     targets += written.values()
     gradients = Gradients()
     if not policy.differentiates:
-        gradients, owners = _gradients(recorder, after, stand_ins)
+        gradients, owners = _gradients(recorder, after, stand_ins, values)
         targets += [final_grads[id(owner)] for owner in owners]
     counts = policy.counts.found if policy.counts is not None else []
     if policy.numbers is not None:
@@ -279,11 +279,16 @@ def _written(
 
 
 def _gradients(
-    recorder: Recorder, after: dict[Origin, Any], stand_ins: Sequence[Holder]
+    recorder: Recorder, after: dict[Origin, Any], stand_ins: Sequence[Holder], values: Sequence[Value]
 ) -> tuple[Gradients, list[Any]]:
-    """What became of the gradients that the function touched, and the tensors that it made for them."""
+    """What became of the gradients that the function touched, and the tensors that it made for them. The
+    arguments had these values."""
     gradients, finals = Gradients(), []
-    owners = {stand_in.collector: i for i, stand_in in enumerate(stand_ins) if stand_in.collector is not None}
+    owners: dict[Origin, int] = {}
+    for i, (stand_in, value) in enumerate(zip(stand_ins, values, strict=True)):
+        origin = value.origin or stand_in.shelf
+        if origin is not None:
+            owners[origin] = i
     used = {id(tensor) for tensor in (*recorder.reads.values(), *recorder.written)}
     for origin, final in after.items():
         if origin.leaf is not None and origin.leaf() is None:
@@ -294,6 +299,11 @@ def _gradients(
         if final is None and before is not None:
             gradients.cleared.append(owner)
         elif final is not None and final is not before:
+            if type(owner) is int and values[owner].origin is not None and stand_ins[owner].collector is None:
+                raise TraceError(
+                    "gradients flow inside the function to an argument that was computed, and would go on",
+                    help="pass it detached, or call backward() outside",
+                ).located(recorder.policy.what, capture())
             gradients.made.append(owner)
             finals.append(final)
     return gradients, finals

@@ -166,3 +166,36 @@ def test_a_function_that_fails_changes_nothing():
     with pytest.raises(IndexError):
         f(tn.tensor([5]), cache)
     assert len(cache) == 1
+
+
+@pytest.mark.parametrize("wrap", [tn.compile, lambda function: function])
+def test_containers_of_the_caller_stay_so_inside_new_ones(wrap):
+    @wrap
+    def f(x, cache, inner):
+        cache.append((inner, {"again": inner}))
+        return x * 1
+
+    for _ in range(2):  # the second call is not recorded
+        cache: list[Any] = []
+        inner = [1]
+        f(tn.ones(1), cache, inner)
+        assert cache[0][0] is inner and cache[0][1]["again"] is inner
+
+
+@pytest.mark.parametrize("wrap", [tn.compile, lambda function: function])
+def test_containers_of_the_caller_that_are_returned_are_its_own(wrap):
+    @wrap
+    def f(x, cache, options):
+        cache.append(x * 2)
+        return cache, {"options": options}, x + 1
+
+    for _ in range(2):
+        cache: list[Any] = []
+        options = {"scale": 2}
+        found, named, _ = f(tn.ones(1), cache, options)
+        assert found is cache and named["options"] is options and found[0].item() == 2
+
+
+def test_a_list_of_tensors_may_be_all_that_is_returned():
+    found = tn.compile(lambda x, cache: cache)(tn.ones(1), [tn.ones(1) * 3])
+    assert found[0].item() == 3

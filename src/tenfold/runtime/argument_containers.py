@@ -7,19 +7,20 @@ its program, and is applied to the caller's own container after each run.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tenfold.base.errors import TraceError
 from tenfold.base.source import capture
 from tenfold.trace import tree
+from tenfold.trace.record import is_holder
 
 Path = tuple[Any, ...]  # keys, places and names, from the arguments inwards
 
 
 class Kept(NamedTuple):
-    """In the new contents of a container, stands for a container that the caller has."""
+    """Stands in a result, or in the new contents of a container, for a container that the caller has."""
 
     path: Path
 
@@ -32,12 +33,14 @@ class Changed(NamedTuple):
 
     def done_to(self, arguments: Any) -> Any:
         """The result, once the caller's containers are changed."""
-        _refuse_twice(arguments)
+        if self.changes:
+            _refuse_twice(arguments)
         found = [(_find(arguments, path), contents) for path, contents in self.changes]
         new = [(container, _with_own(contents, arguments)) for container, contents in found]
+        result = _with_own(self.result, arguments)
         for container, contents in new:
             _fill(container, contents)
-        return self.result
+        return result
 
 
 class Passed:
@@ -48,17 +51,24 @@ class Passed:
         self._before = [_contents(container) for _, container in self._containers]
 
     def noted(self, result: Any, arguments: Any) -> Any:
-        """What the recorded function returned, and what it changed; `arguments` are the caller's."""
+        """What the recorded function returned, and what it changed. Containers of the caller's `arguments`
+        that are in its result stay the caller's own."""
         changed = [
             (path, container, contents)
             for (path, container), before in zip(self._containers, self._before, strict=True)
             if not _same(before, contents := _contents(container))
         ]
-        if not changed:
-            return result
-        _refuse_twice(arguments)
         paths = {id(container): path for path, container in self._containers}
-        return Changed(result, tuple([(path, _with_kept(contents, paths)) for path, _, contents in changed]))
+        kept = _with_kept(result, paths)
+        if changed:
+            _refuse_twice(arguments)
+        elif kept is result:
+            return result
+        found = Changed(kept, tuple([(path, _with_kept(contents, paths)) for path, _, contents in changed]))
+        tensors: list[Any] = []
+        tree.flatten(found, is_holder, tensors)
+        # A program gives at least one tensor, and be it one that the caller has.
+        return found if tensors else found._replace(result=result)
 
 
 def _refuse_twice(arguments: Any) -> None:
@@ -105,19 +115,19 @@ def _same(before: Any, now: Any) -> bool:
     return len(before) == len(now) and all(was is one for was, one in zip(before, now))
 
 
-def _with_kept(contents: Any, paths: Mapping[int, Path]) -> Any:
-    return _mapped(contents, lambda entry: Kept(paths[id(entry)]) if id(entry) in paths else entry)
+def _with_kept(branch: Any, paths: Mapping[int, Path]) -> Any:
+    return _replaced(branch, lambda leaf: id(leaf) in paths, lambda own: Kept(paths[id(own)]))
 
 
-def _with_own(contents: Any, arguments: Any) -> Any:
-    own = lambda entry: _find(arguments, entry.path) if type(entry) is Kept else entry
-    return _mapped(contents, own)
+def _with_own(branch: Any, arguments: Any) -> Any:
+    return _replaced(branch, lambda leaf: type(leaf) is Kept, lambda kept: _find(arguments, kept.path))
 
 
-def _mapped(contents: Any, function: Any) -> Any:
-    if isinstance(contents, dict):
-        return {key: function(entry) for key, entry in contents.items()}
-    return [function(entry) for entry in contents]
+def _replaced(branch: Any, is_leaf: Callable[[Any], bool], other: Callable[[Any], Any]) -> Any:
+    """A nest of containers with others in the places of its leaves, wherever they are."""
+    leaves: list[Any] = []
+    structure = tree.flatten(branch, is_leaf, leaves)
+    return tree.unflatten(structure, map(other, leaves)) if leaves else branch
 
 
 def _find(branch: Any, path: Path) -> Any:

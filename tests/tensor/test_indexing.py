@@ -557,6 +557,13 @@ def test_negative_indices_are_errors_where_pytorch_says_so():
     assert x.put(tn.tensor([-1]), source).tolist() == [1.0, 3.0]
 
 
+def test_nothing_can_be_indexed_in_an_empty_dimension():
+    for name in ("index_select", "index_copy", "index_fill", "gather", "scatter"):
+        with pytest.raises(tn.IndexOutOfRange, match="which is empty"):
+            (ELEMENTS | SLICES)[name](tn.zeros(0), 0, tn.tensor([1]), tn.ones(1))
+    assert tn.zeros(3, 0).index_fill(0, tn.tensor([2]), 7).shape == (3, 0)
+
+
 def test_index_copy_puts_a_number_into_a_vector():
     for t in (tn, torch):
         for index in (t.tensor([1]), t.tensor(1)):

@@ -277,9 +277,11 @@ def index_fill(x, dim, index, value):
     value = value_in(value, x)
     whole, dim, index = at_least_1d(x), flat.axis(dim, x.rank), vector(index)
     check_integers(index, INT64)
+    extent = whole.shape[dim]
+    if index.numel and not extent:
+        raise IndexOutOfRange(f"nothing can be indexed in dimension {dim} of {x.type}, which is empty")
     if not index.numel or not x.numel:
         return x
-    extent = whole.shape[dim]
     index = places(index, extent, dim, accepts=INT64, wrap=True)
     none, each = (flat.full((n,), named, dtypes.bool_) for n, named in ((extent, False), (index.numel, True)))
     chosen = put_slices(none, 0, index, each, "set")

@@ -3,6 +3,7 @@ that count compiles have their limit as the peer."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 import unittest.mock
@@ -104,6 +105,54 @@ def epoch(module: Any, step: Any) -> None:
     loss.item()
 
 
+def loading(module: Any) -> Any:
+    """A training step, and a loader of four workers whose dataset reads numbers."""
+    data = module.utils.data
+    rows = module.tensor(np.random.default_rng(0).normal(size=(128, 8)).astype(np.float32))
+
+    class Rows(data.Dataset):  # type: ignore[name-defined]
+        def __len__(self) -> int:
+            return len(rows)
+
+        def __getitem__(self, place: int) -> Any:
+            row = rows[place]
+            return row * row.sum().item(), row.mean()
+
+    model = module.nn.Sequential(module.nn.Linear(8, 16), module.nn.Tanh(), module.nn.Linear(16, 1))
+    optimizer = module.optim.Adam(model.parameters())
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = (model(x).squeeze(1) - y).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    compiled = tn.compile(step) if module is tn else step
+    return compiled, lambda: data.DataLoader(Rows(), batch_size=16, num_workers=4)
+
+
+def loaded_epoch(module: Any, made: Any) -> None:
+    step, load = made
+    for x, y in load():
+        step(x, y).item()
+
+
+def compiles_after_the_first_step(folder: Path) -> Mapping[str, Sample]:
+    def sample() -> float:
+        step, load = loading(tn)
+        batches = itertools.chain(load(), load())
+        step(*next(batches)).item()
+        with counting_compiles() as count:
+            for batch in batches:
+                step(*batch).item()
+        return float(int(count))
+
+    with unittest.mock.patch.dict(os.environ, TENFOLD_CACHE_DIR=""):
+        first = sample()
+    return {OURS: lambda: first, "limit": lambda: 1.0}
+
+
 def timed(run: Any, module: Any, made: Any) -> Sample:
     def sample() -> float:
         start = time.perf_counter()
@@ -189,6 +238,23 @@ BENCHMARKS = (
         "limit",
         1.0,
         counted(epoch, lazy_training, 8),
+        repeats=1,
+        unit="compiles",
+    ),
+    Benchmark(
+        "loader",
+        "an epoch of 8 batches by four workers that read numbers",
+        "PyTorch",
+        1.0,
+        contenders(loaded_epoch, loading),
+        repeats=3,
+    ),
+    Benchmark(
+        "loader-compiles",
+        "programs compiled after the first step of that",
+        "limit",
+        0.0,
+        compiles_after_the_first_step,
         repeats=1,
         unit="compiles",
     ),

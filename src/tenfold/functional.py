@@ -119,7 +119,7 @@ def _check_tensor_all_with(
     _check_with(error_type, bool(cond.all()), message)
 
 
-def _check_is_size(i: int, message: Callable[[], str] | None = None, *, max: int | None = None) -> None:
+def _check_is_size(i: Any, message: Callable[[], str] | None = None, *, max: int | None = None) -> None:
     """Raise RuntimeError if the number is no size, or is larger than `max`."""
     if type(i) is Symbolic:
         i.promise(0, max)

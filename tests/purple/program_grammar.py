@@ -223,6 +223,10 @@ FORMS = {
         "(let loop-?k ((?k 4)) (if (= ?k 0) {list} (cons {int ?k:int} (loop-?k (- ?k 1)))))",
         "(map (lambda (?f) (?f {int})) (list {function} {function}))",
         "(map (lambda (?f) (?f)) (map (lambda (?x) (lambda () {int ?x:int})) {list}))",
+        "(let ((?l (list {int} {int}))) (set-cdr! ?l (list {int ?l:list})) (map (lambda (?x) {int ?x:int}) ?l))",
+        "(let ((?l {list}) (?y (list {int}))) (if (pair? ?l) (set-cdr! (list-tail ?l (- (length ?l) 1)) ?y))"
+        " (reverse ?y))",
+        "(let loop-?k ((?x {list}) (?y {list})) (if (pair? ?x) (loop-?k (cdr ?x) (cons {int ?x:list} ?y)) ?y))",
     ),
     "mixed": (
         "(list {int} {string} {point})", "(cons {symbol} {mixed})", "(list {float} {char} {bool})",
@@ -232,6 +236,15 @@ FORMS = {
         "(list {vector} (vector {string}))", "(map (lambda (?x) (cons ?x {some})) {list})",
         "(reverse {mixed})", "(let-values (((?x ?y) (values {int} {mixed}))) (list ?y ?x))",
         "(assoc {int} (zip {list} {list}))",
+        "(let ((?l (list {mixed} {string}))) (set-car! ?l {some ?l:mixed}) (map (lambda (?x) (list ?x)) ?l))",
+        "(let ((?y (list {mixed})) (?l (list {string} {point}))) (set-cdr! ?l ?y)"
+        " (list (map write->string ?l) ?y))",
+        "(let ((?y {mixed}) (?l (list {mixed} {mixed}))) (set-car! (cdr ?l) ?y) (cons ?y (reverse ?l)))",
+        "(let loop-?k ((?x (list {mixed} {string} {some})) (?y nil)) (if (pair? ?x) (loop-?k (cdr ?x)"
+        " (cons (car ?x) ?y)) ?y))",
+        "(let* ((?p {point}) (?x (Point-y ?p))) (set! (Point-y ?p) {list ?x:list}) (list ?x ?p))",
+        "(let ((?v (vector {mixed} {string}))) (let ((?x (vector-ref ?v 0))) (vector-set! ?v 0 {some})"
+        " (list ?x ?v)))",
     ),
     "point": (
         "(mk-Point {int} {list})", "(mk-Point {int} {list})",

@@ -223,10 +223,12 @@ FORMS = {
         "(let loop-?k ((?k 4)) (if (= ?k 0) {list} (cons {int ?k:int} (loop-?k (- ?k 1)))))",
         "(map (lambda (?f) (?f {int})) (list {function} {function}))",
         "(map (lambda (?f) (?f)) (map (lambda (?x) (lambda () {int ?x:int})) {list}))",
-        "(let ((?l (list {int} {int}))) (set-cdr! ?l (list {int ?l:list})) (map (lambda (?x) {int ?x:int}) ?l))",
+        "(let ((?l (list {int} {int}))) (set-cdr! ?l (list {int ?l:list}))"
+        " (map (lambda (?x) {int ?x:int}) ?l))",
         "(let ((?l {list}) (?y (list {int}))) (if (pair? ?l) (set-cdr! (list-tail ?l (- (length ?l) 1)) ?y))"
         " (reverse ?y))",
-        "(let loop-?k ((?x {list}) (?y {list})) (if (pair? ?x) (loop-?k (cdr ?x) (cons {int ?x:list} ?y)) ?y))",
+        "(let loop-?k ((?x {list}) (?y {list})) (if (pair? ?x) (loop-?k (cdr ?x)"
+        " (cons {int ?x:list} ?y)) ?y))",
     ),
     "mixed": (
         "(list {int} {string} {point})", "(cons {symbol} {mixed})", "(list {float} {char} {bool})",

@@ -179,9 +179,9 @@ Value pu_vector(Value *items, int count) {
 Value pu_make_vector(Value count, Value fill) {
     int64_t n;
     if (!pu_take_int("make-vector", count, &n)) return PU_FAILURE;
-    if (n < 0 || n > (int64_t)1 << 40) return pu_fail("index", "make-vector: %lld is no length", (long long)n);
+    if (n < 0) return pu_fail("index", "make-vector: %lld is no length", (long long)n);
     if (fill == PU_ABSENT) fill = pu_of_fixnum(0);
-    if (!pu_has_memory(sizeof(PuVector) + (size_t)n * sizeof(Value))) return pu_fail("memory", "out of memory");
+    if (n > (int64_t)1 << 40 || !pu_has_memory(sizeof(PuVector) + (size_t)n * sizeof(Value))) return pu_fail("memory", "out of memory");
     PuVector *vector = pu_allocate(PU_VECTOR, sizeof(PuVector) + (size_t)n * sizeof(Value));
     vector->count = n;
     for (int64_t i = 0; i < n; i++) vector->items[i] = pu_dup(fill);

@@ -238,3 +238,12 @@ X, Y, PLACE = params((F32, (2, 3)), (F32, (4, 3)), (I64, ()))
 def test_numbers_that_do_not_fit_are_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_equal_numbers_share_an_array_that_nobody_writes():
+    array = m.array
+    two = array(2.0, dtypes.float32)
+    assert array(2.0, dtypes.float32) is two and not two.flags.writeable
+    assert array(2, dtypes.float32) is not two and array(2.0, dtypes.float64) is not two
+    zeros = [np.signbit(array(zero, dtypes.float32)) for zero in (0.0, -0.0)]
+    assert zeros == [False, True]

@@ -99,6 +99,7 @@ def test_half_inputs_take_float_parameters() -> None:
         (lambda: F.instance_norm(tn.ones(2, 3, 4), use_input_stats=False), ArgumentError),
         (lambda: F.layer_norm(tn.ones(2, 3), (2,)), ShapeError),
         (lambda: F.group_norm(tn.ones(2, 3), 2), ArgumentError),
+        (lambda: F.group_norm(tn.ones(1, 2, 1), 2), ShapeError),
         (lambda: F.local_response_norm(tn.ones(2, 3), 2), ShapeError),
     ],
 )

@@ -28,6 +28,7 @@ def layer_norm(
     return aten("layer_norm")(input, normalized_shape, weight, bias, eps)
 
 
+@located
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -41,6 +42,10 @@ def group_norm(
 
         F.group_norm(tn.ones(2, 4, 8), 2).shape  # [2, 4, 8]
     """
+    if input.ndim >= 2 and num_groups > 0:
+        batch, channels, *rest = input.shape
+        if math.prod([batch * channels // num_groups, *rest]) == 1:
+            raise ShapeError(f"needs more than one value for each group, not {tuple(input.shape)}")
     return aten("group_norm")(input, num_groups, weight, bias, eps)
 
 

@@ -107,11 +107,12 @@ def test_offsets_of_64_bits_that_overflow_are_refused(foreign, offset, length):
         tn.load_vmfb(repacked(foreign, module, bytes(changed)))
 
 
-def test_a_call_that_is_interrupted_ends_the_process(run, monkeypatch):
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError, ValueError])
+def test_a_call_that_is_interrupted_ends_the_process(run, error, monkeypatch):
     def interrupted(stream):
-        raise KeyboardInterrupt
+        raise error
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(error):
         patch.setattr(untrusted, "receive", interrupted)
         run(tn.ones(3))
     with pytest.raises(tn.EngineError, match="interrupted"):

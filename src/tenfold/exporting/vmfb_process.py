@@ -21,6 +21,7 @@ from tenfold.base.dtypes import BY_NAME
 from tenfold.base.errors import EngineError
 from tenfold.engines import iree
 from tenfold.exporting import untrusted
+from tenfold.mlir.interrupts import pass_on
 
 COMMAND = "from tenfold.exporting.vmfb_process import serve; serve()"
 
@@ -74,7 +75,8 @@ class Apart:
             return reply, results
         except EOFError:
             self._ended = untrusted.end(self._process, untrusted.DYING)
-        except (ValueError, TypeError, LookupError):
+        except (ValueError, TypeError, LookupError) as error:
+            pass_on(error)
             self._ended = "its reply makes no sense"
         finally:
             if self._ended:

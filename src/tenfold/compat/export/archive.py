@@ -32,6 +32,7 @@ from tenfold.exporting.dimensions import read_type
 from tenfold.fx.graph import Graph
 from tenfold.fx.graph_module import GraphModule
 from tenfold.fx.node import Node
+from tenfold.mlir.interrupts import pass_on
 from tenfold.nn.module import Module
 from tenfold.nn.parameter import Parameter
 from tenfold.serialize import load as load_tensors, save as save_tensors
@@ -102,6 +103,7 @@ def load(
     except TenfoldError:
         raise
     except _NONSENSE as error:
+        pass_on(error)
         raise FormatError(f"the exported program in this file is damaged: {error}", help=_HELP) from None
     return program
 

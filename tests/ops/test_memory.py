@@ -191,6 +191,18 @@ def test_out_of_a_wider_dtype_is_taken_where_pytorch_takes_it(row: Row) -> None:
     assert not wrong, report(row, wrong)
 
 
+@pytest.mark.parametrize("name", ["any", "all"])
+def test_truth_is_written_into_bytes_but_not_into_other_numbers(name: str) -> None:
+    x = [[1.0, 0.0], [0.0, 2.0]]
+    for where in ((), (1,), ((0, 1),)):
+        expected = getattr(torch, name)(torch.tensor(x), *where)
+        out = tn.empty(list(expected.shape), dtype=tn.uint8)
+        assert getattr(tn, name)(tn.tensor(x), *where, out=out) is out
+        assert out.tolist() == expected.to(torch.uint8).tolist()
+        with pytest.raises(tn.DTypeError, match="int32 does not take a bool result"):
+            getattr(tn, name)(tn.tensor(x), *where, out=tn.empty(list(expected.shape), dtype=tn.int32))
+
+
 @named([row for row in all_rows() if row.schema.is_view])
 def test_view_shares_memory_as_in_pytorch(row: Row) -> None:
     """A view has PyTorch's strides; a write to it shows in its base, and a write to the base shows in it."""

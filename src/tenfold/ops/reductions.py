@@ -380,7 +380,11 @@ def _truth(x, kind, dims, keepdim):
     return flat.convert(result, dtypes.uint8) if x.dtype is dtypes.uint8 else result
 
 
-@op("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", samples=identity_samples)
+@op(
+    "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    samples=identity_samples,
+    casts_out=(dtypes.uint8,),
+)
 def any_dims(x, dims, keepdim):
     """Whether any element over dimensions is not zero; of none at all False. [] folds no dimension."""
     return _truth(x, "or", dims, keepdim)
@@ -390,19 +394,24 @@ def any_dims(x, dims, keepdim):
     "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
     out_overload="out",
     samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0)],
+    casts_out=(dtypes.uint8,),
 )
 def any_dim(x, dim, keepdim):
     """Whether any element along a dimension is not zero; of none at all False."""
     return _truth(x, "or", dim, keepdim)
 
 
-@op("any(Tensor self) -> Tensor")
+@op("any(Tensor self) -> Tensor", casts_out=(dtypes.uint8,))
 def any(x):
     """Whether any element is not zero."""
     return _truth(x, "or", None, False)
 
 
-@op("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", samples=identity_samples)
+@op(
+    "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    samples=identity_samples,
+    casts_out=(dtypes.uint8,),
+)
 def all_dims(x, dims, keepdim):
     """Whether no element over dimensions is zero; of none at all True. [] folds no dimension."""
     return _truth(x, "and", dims, keepdim)
@@ -412,13 +421,14 @@ def all_dims(x, dims, keepdim):
     "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
     out_overload="out",
     samples=lambda: [*dim_samples(), S(T(3, 0), 0), S(T(0, 3), 0)],
+    casts_out=(dtypes.uint8,),
 )
 def all_dim(x, dim, keepdim):
     """Whether no element along a dimension is zero; of none at all True."""
     return _truth(x, "and", dim, keepdim)
 
 
-@op("all(Tensor self) -> Tensor")
+@op("all(Tensor self) -> Tensor", casts_out=(dtypes.uint8,))
 def all(x):
     """Whether no element is zero."""
     return _truth(x, "and", None, False)

@@ -124,9 +124,9 @@ class Facts:
     special: tuple[float, ...] = ()  # numbers that the lowering treats in a way of their own: they may not
     # A function of tensors that runs in the op's place, and gives NotImplemented where the op itself is to.
     instead: Callable | None = None
-    # Whether an `out=` of another dtype is taken, if that holds the result; None: by a row that promotes. An
-    # op that may be told a dtype computes in that of `out=`, if this is not False.
-    casts_out: bool | None = None
+    # Whether an `out=` of another dtype is taken, if that holds the result, or which dtypes are; None: by a row
+    # that promotes. An op that may be told a dtype computes in that of `out=`, if this is not False.
+    casts_out: bool | tuple[dtypes.DType, ...] | None = None
     fills_out: bool = False  # an `out=` of as many elements keeps its shape
     # ATen's overload with `out=`, where its name does not follow from the row's, and what the schema calls
     # the tensors that are written, where not `out` or as the results.

@@ -469,3 +469,9 @@ def test_a_state_dict_follows_the_optimizer_and_saves_a_counter_for_each_paramet
         np.testing.assert_allclose(mine, theirs, rtol=1e-5)
     loaded = torch.load(tmp_path / "state.pt")["state"]
     assert len({each["step"].data_ptr() for each in loaded.values()}) == 2
+
+
+def test_betas_that_want_gradients_are_refused():
+    beta = tn.tensor(0.9, requires_grad=True)
+    with pytest.raises(tn.UnsupportedError, match="no gradients reach betas"):
+        tn.optim.AdamW([tn.ones(2).requires_grad_()], betas=(beta, 0.99), differentiable=True)

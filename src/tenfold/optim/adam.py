@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tenfold import flat
+from tenfold.base.errors import UnsupportedError
 from tenfold.flat import Value
 from tenfold.optim.terms import (
     State,
@@ -75,6 +76,10 @@ class Adam(Updating):
     ):
         require_options(lr, eps=eps, weight_decay=weight_decay)
         require_betas(betas)
+        if differentiable and any(isinstance(beta, Tensor) and beta.requires_grad for beta in betas):
+            raise UnsupportedError(
+                "Adam: no gradients reach betas", help="give them as numbers; gradients reach a tensor as lr"
+            )
         defaults = {
             "lr": lr,
             "betas": tuple([float(beta) for beta in betas]),

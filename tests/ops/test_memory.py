@@ -240,3 +240,10 @@ def test_view_shares_memory_as_in_pytorch(row: Row) -> None:
             comparison.add(call, view, reference, "view after a write to its base: ")
     assert comparison.pairs or comparison.wrong, f"PyTorch ran no sample of {row.qualified}"
     comparison.conclude()
+
+
+@pytest.mark.parametrize("name", ["abs", "absolute", "angle"])
+def test_sizes_and_angles_of_complex_numbers_go_into_complex_tensors(name):
+    x, out = tn.tensor([3 + 4j, -1j]), tn.zeros(2, dtype=tn.complex64)
+    getattr(tn, name)(x, out=out)
+    assert out.tolist() == pytest.approx([complex(each) for each in getattr(tn, name)(x).tolist()])

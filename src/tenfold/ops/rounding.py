@@ -71,8 +71,11 @@ def frac(x):
     return x - truncate(x)
 
 
-@op("abs(Tensor self) -> Tensor", inplace=True, forms="function_ foreach")
-@op("absolute(Tensor self) -> Tensor", inplace=True, torch_dialect="abs(self)")
+_COMPLEX = (dtypes.complex64, dtypes.complex128)
+
+
+@op("abs(Tensor self) -> Tensor", inplace=True, forms="function_ foreach", casts_out=_COMPLEX)
+@op("absolute(Tensor self) -> Tensor", inplace=True, torch_dialect="abs(self)", casts_out=_COMPLEX)
 def absolute(x):
     """|self|; of a complex number sqrt(real ** 2 + imag ** 2)"""
     return _size(x) if x.dtype.is_signed or x.dtype.kind == "bool" else x

@@ -287,3 +287,9 @@ def parts_of(x):
     """In NumPy; numbers this small are exact."""
     total = x.astype(complex if x.dtype.kind == "c" else float).sum(0)
     return total, x[1:], np.concatenate([x, x]), x.ravel()
+
+
+def test_a_slice_that_ends_early_where_all_sizes_are_small_is_right():
+    first = tn.compile(lambda x, y: (x @ y.T).view(1, -1)[0, :5], dynamic=True)
+    for rows, columns in ((5, 9), (4, 4), (2, 2), (2, 3)):
+        assert first(tn.ones(rows, 4), tn.ones(columns, 4)).shape == (min(rows * columns, 5),)

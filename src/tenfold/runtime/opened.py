@@ -133,9 +133,28 @@ def open_specialization(
             raise UnsupportedError("the function decides in Python by sizes, some of which depend on data")
         counts = [limit.opened for limit in limits]
         proved = Proved(Proof(program.functions, ranges, program.made, counts), first, open, shapes, decides)
-    elif decides:
+    else:
         proof = Proof(program.functions, ranges, program.made)
+        corners = [[size[end] for size in open.ranges] for end in (0, 1)] if len(own) > 1 else []
+        if not decides and all(
+            _holds_at(corner, proof, recorder, first, open.shapes(shapes, corner)) for corner in corners
+        ):
+            proof = None
     return OpenSpecialization(first, open, shapes, program, filled, proof, proved, recorder)
+
+
+def _holds_at(
+    sizes: Sequence[int], proof: Proof, recorder: Recorder, first: Plan, shapes: Sequence[Sequence[int]]
+) -> bool:
+    """Whether the function, recorded at these sizes, is the program that was opened. No recording has all
+    sizes at their least or most, where a slice may end that leads past a product of them."""
+    try:
+        plan = recorder.at(shapes)
+        require_alike(first, plan)
+        function = executables.lowered(plan.trace, plan.device, OPEN)
+    except TenfoldError:
+        return False
+    return proof.holds(sizes, function)
 
 
 class OpenProgram:

@@ -7,24 +7,20 @@ keeps. Gradients, and ops that check data or call libraries, go the long way.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tenfold.base import owners
 from tenfold.base.errors import UnsupportedError
-from tenfold.base.garbage import uncollected
+from tenfold.engines.numpy.plan import Plan, direct, plan
 from tenfold.flat.composite import Composite
 from tenfold.flat.ir import Op
 from tenfold.flat.structured import Case, Check, CustomCall, While
 from tenfold.ops.callee import Callee
 from tenfold.runtime import tiers
 from tenfold.trace.graph import Node, Value
-
-if TYPE_CHECKING:
-    from tenfold.engines.numpy.plan import Plan
 
 MOST = 16  # nodes of a small program
 LONG_WAY = (Case, Check, CustomCall, While)
@@ -150,7 +146,6 @@ def _small(callee: Callee) -> Small | bool:
     seconds = tiers.total(ops).seconds
     if seconds > tiers.SMALL or not _plain(ops):
         return False
-    direct, plan = _planner()
     try:
         kernel = direct(fragment)
         return Small(kernel, None if kernel else plan(fragment), seconds)
@@ -163,10 +158,3 @@ def _plain(ops: Iterable[Op]) -> bool:
         if isinstance(op, LONG_WAY) or (type(op) is Composite and not _plain(op.body.ops)):
             return False
     return True
-
-
-@functools.cache
-def _planner() -> Any:
-    with uncollected():
-        from tenfold.engines.numpy.plan import direct, plan
-    return direct, plan

@@ -319,26 +319,21 @@ def _parity(pivots):
 
 
 def _whole(packed):
-    """The factors with a small number for each zero on U's diagonal: those of a matrix nearby that has an
-    inverse, whose determinant's gradient is nearly the same."""
+    """The factors with 1 for each zero on U's diagonal: a determinant of zero has a gradient of zeros."""
     on = diagonal(packed)
-    largest = flat.abs(on)
-    largest = flat.reduce(largest, "max", -1) if packed.shape[-1] else flat.sum(largest, -1)
-    largest = flat.where(flat.eq(largest, 0), 1, largest)
-    small = flat.unsqueeze(largest, -1) * dtypes.finfo(packed.dtype).eps ** (2 / 3)
-    on = flat.where(flat.eq(on, 0), flat.convert(flat.broadcast_to(small, on.shape), packed.dtype), on)
-    return off_diagonal(packed, flat.unsqueeze(on, -1))
+    return off_diagonal(packed, flat.unsqueeze(flat.where(flat.eq(on, 0), 1, on), -1))
 
 
 _TRANSPOSED = "PyTorch factors the transpose of a real matrix, where it lies so in memory"
 
 
 def _of_det(ct, result, a, packed, pivots):
-    """conj(det) · A⁻ᴴ, also of a matrix that has no inverse."""
-    whole = _whole(packed)
+    """conj(det) · A⁻ᴴ."""
+    if a.shape[-1] == 1:  # the determinant is the only element, be it zero
+        return flat.broadcast_to(flat.unsqueeze(flat.unsqueeze(ct, -1), -1), a.shape), None, None
     order = row_order(pivots, a.shape[-1])
-    scale = flat.broadcast_to(flat.unsqueeze(ct * flat.conj(_det(a, whole, pivots)), -1), a.shape[:-1])
-    return solved(a, whole, order, embedded(scale), True), None, None
+    scale = flat.broadcast_to(flat.unsqueeze(ct * flat.conj(result), -1), a.shape[:-1])
+    return solved(a, _whole(packed), order, embedded(scale), True), None, None
 
 
 @flat.differentiated(_of_det)

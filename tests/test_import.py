@@ -1,4 +1,4 @@
-"""`import tenfold` is light: it loads no engine but tier 0, and no PyTorch. How long it takes: `benchmarks/core.py`."""
+"""`import tenfold` is light: it loads no PyTorch and no engine but tier 0. How long: `benchmarks/core.py`."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def beyond_xla(op: Op, dtype: DType) -> bool:
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=lambda dtype: dtype.name)
-def test_every_op_agrees_with_xla(dtype):
+def test_every_op_agrees_with_xla(dtype, compiled_as_by_users):
     both, ops = sampled(dtype)
     for op in ops:
         if not beyond_xla(op, dtype):

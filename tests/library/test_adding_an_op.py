@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tenfold.ops.table import DEFAULTS
+
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "adding-an-op.md").read_text(encoding="utf-8")
 DIFFS = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)
@@ -106,3 +108,8 @@ def test_the_added_ops_are_behind_the_door_of(door, package):
     program = PYTHON + DOORS[door]
     done = subprocess.run([sys.executable, "-c", program], cwd=package, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_page_names_every_fact_of_a_row():
+    facts = PAGE.split("## The facts of a row")[1].split("\n## ")[0]
+    assert set(DEFAULTS) <= set(re.findall(r"`(\w+)`", facts))

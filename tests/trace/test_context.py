@@ -24,7 +24,8 @@ def test_a_recorder_follows_quick_nodes():
 def test_compiled_functions_depend_on_modes_of_gradients_and_precision():
     own = Context()
     own.grad_enabled, own.inference, own.precision, own.modes = False, True, ("cpu",), (1,)
-    assert own.state == (False, True, ("cpu",), (1,))
+    own.watcher = watcher = object()
+    assert own.state == (False, True, ("cpu",), (1,), watcher)
 
 
 def test_each_thread_has_its_own():
@@ -34,7 +35,7 @@ def test_each_thread_has_its_own():
     thread = threading.Thread(target=lambda: seen.append((own.grad_enabled, own.state)))
     thread.start()
     thread.join()
-    assert seen == [(True, (True, False, None, ()))]
+    assert seen == [(True, (True, False, None, (), None))]
 
 
 def test_a_block_outside_has_another_recorder_until_it_ends():

@@ -107,7 +107,7 @@ ABSENT = (
         "time a program with time.perf_counter around tenfold.eval, and look at it with tenfold.show",
         "torch.profiler torch.autograd.profiler torch.autograd.profiler_util torch.monitor"
         " torch.utils.benchmark torch.utils.bottleneck torch.utils.collect_env torch.utils.cpp_extension"
-        " torch.utils.flop_counter torch.utils.jit torch.utils.throughput_benchmark torch.utils.viz"
+        " torch.utils.jit torch.utils.throughput_benchmark torch.utils.viz"
         " torch.utils.file_baton torch.utils.hipify torch.cuda.profiler torch.cuda.tunable"
         " torch.cuda.gds torch.cuda.nccl torch.cuda.sparse torch.cuda.jiterator torch.cuda.memory"
         " torch.cuda.green_contexts torch.backends.xeon torch.nn.cpp torch.utils.backcompat"

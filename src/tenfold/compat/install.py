@@ -89,6 +89,7 @@ ELSEWHERE = {
     "torch.classes": "tenfold.compat.private.script_classes",
     "torch.cuda.random": "tenfold.cuda",
     "torch.signal.windows.windows": "tenfold.signal.windows",
+    "torch.utils.flop_counter": "tenfold.compat.flop_counter",
     "torch.utils._python_dispatch": "tenfold.compat.private.python_dispatch",
     "torch.utils.data._utils": "tenfold.data",
     "torch.utils.data._utils.worker": "tenfold.data",

@@ -42,7 +42,7 @@ def _added(base: Value, product: Value, beta: Any, alpha: Any) -> Value:
     samples=lambda: [
         S(T(3, 5), T(3, 4), T(4, 5)), S(T(5), T(3, 4), T(4, 5), beta=2, alpha=3), S(T(), T(3, 0), T(0, 5)),
         S(T(3, 5), T(3, 4), T(4, 5), beta=0),
-    ], autocast="lower",)  # fmt: skip
+    ], autocast="lower", flops="addmm",)  # fmt: skip
 def addmm(base, x, y, beta, alpha):
     """beta · self + alpha · mat1 @ mat2."""
     same_dtype(base, x, y)
@@ -70,6 +70,7 @@ def addmv(base, x, y, beta, alpha):
     special=(0,),
     samples=lambda: [S(T(2, 3, 5), T(2, 3, 4), T(2, 4, 5)), S(T(5), T(2, 3, 4), T(2, 4, 5), beta=2, alpha=3)],
     autocast="lower",
+    flops="baddbmm",
 )
 def baddbmm(base, x, y, beta, alpha):
     """beta · self + alpha · batch1 @ batch2, for each of the batch."""
@@ -86,6 +87,7 @@ def baddbmm(base, x, y, beta, alpha):
         S(T(5), T(1, 3, 4), T(1, 4, 5)),
     ],
     autocast="lower",
+    flops="bmm",
 )
 def addbmm(base, x, y, beta, alpha):
     """beta · self + alpha · the sum over the batch of batch1 @ batch2."""

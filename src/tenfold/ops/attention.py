@@ -185,6 +185,7 @@ def _calls():
     late=written,
     samples=_calls,
     autocast="lower",
+    flops="attention",
     needs="grouped_heads<7>",
     torch_lowering="attention",
 )
@@ -210,6 +211,7 @@ def scaled_dot_product_attention(
     "bool enable_gqa=False) -> (Tensor, Tensor)",
     random=True,
     samples=_calls,
+    flops="bmm",
     needs="grouped_heads<8>",
 )
 def _scaled_dot_product_attention_math(
@@ -249,6 +251,7 @@ _FLASH = lambda: [
     "float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> "
     "(Tensor output, Tensor logsumexp)",
     samples=_FLASH,
+    flops="attention",
     needs="attention",
 )
 def _scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal, attn_mask, scale):

@@ -124,6 +124,7 @@ _VECTORS = lambda: [S(T(5), T(5)), S(T(0), T(0)), S(T(1), T(1))]
     "mm(Tensor self, Tensor mat2) -> Tensor",
     samples=_MM,
     autocast="lower",
+    flops="mm",
     torch_dialect="product_of_bytes(mm, self, mat2)",
 )
 def mm(x, y, dtype=None):
@@ -136,6 +137,7 @@ def mm(x, y, dtype=None):
     "bmm(Tensor self, Tensor mat2) -> Tensor",
     samples=_BMM,
     autocast="lower",
+    flops="bmm",
     torch_dialect="product_of_bytes(bmm, self, mat2)",
 )
 def bmm(x, y, dtype=None):
@@ -183,11 +185,19 @@ def _matmul_node(ranks):
     )
 
 
+def _matmul_flops(types):
+    x, y = (each.rank for each in types)
+    if y == 1 or (x == 1 and y > 2):
+        return ""  # products with a vector are not counted
+    return "mm" if min(x, y) <= 2 else "bmm"
+
+
 @op(
     "matmul(Tensor self, Tensor other) -> Tensor",
     samples=_PRODUCTS,
     autocast="lower",
     grad_fn=_matmul_node,
+    flops=_matmul_flops,
     needs="out: rows_to_write",
     torch_dialect="product_of_bytes(matmul, self, other)",
 )
@@ -197,6 +207,7 @@ def _matmul_node(ranks):
     method=False,
     autocast="lower",
     grad_fn=_matmul_node,
+    flops=_matmul_flops,
     torch_dialect="product_of_bytes(matmul, self, other)",
 )
 def matmul(x, y):
@@ -230,6 +241,12 @@ def _linear_node(ranks):
     return "ViewBackward0" if ranks[0] > 2 else "AddmmBackward0" if len(ranks) > 2 else "MmBackward0"
 
 
+def _linear_flops(types):
+    if types[1].rank == 1:
+        return ""
+    return "addmm" if len(types) > 2 else "mm"
+
+
 @op(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     module="nn",
@@ -241,6 +258,7 @@ def _linear_node(ranks):
     ],
     autocast="lower",
     grad_fn=_linear_node,
+    flops=_linear_flops,
     saves_views=(1,),
 )
 def linear(x, weight, bias):
@@ -295,7 +313,7 @@ def outer(x, y):
 
 @op("inner(Tensor self, Tensor other) -> Tensor",
     samples=lambda: [S(T(4), T(4)), S(T(2, 4), T(3, 4)), S(T(2, 3, 4), T(4)), S(T(), T(3))],
-    autocast="lower")  # fmt: skip
+    autocast="lower", flops="mm")  # fmt: skip
 def inner(x, y):
     """The sum of products over the last dimension of both."""
     if not x.rank or not y.rank:
@@ -310,7 +328,7 @@ def inner(x, y):
         S(T(2, 3, 4), T(4, 3, 5), (1, 2), (1, 0)), S(T(3, 4), T(5, 3), (0,), (1,)), S(T(2), T(3), (), ()),
         S(T(2, 1), T(3, 4), (1,), (0,)),
     ],
-    autocast="cpu: lower, cuda: widest",)  # fmt: skip
+    autocast="cpu: lower, cuda: widest", flops="mm",)  # fmt: skip
 def tensordot(x, y, dims_self, dims_other):
     """The sum of products over pairs of dimensions; one of size 1 is stretched."""
     if len(dims_self) != len(dims_other):
@@ -368,7 +386,7 @@ def linalg_vecdot(x, y, dim):
 
 @op("linalg_multi_dot(Tensor[] tensors) -> Tensor",
     samples=lambda: [S([_P(3, 4), _P(4, 5), _P(5, 2)]), S([_P(4), _P(4, 5), _P(5)])],
-    autocast="lower")  # fmt: skip
+    autocast="lower", flops="mm")  # fmt: skip
 def linalg_multi_dot(tensors):
     """The product of matrices in the order that costs least; the first and the last may be vectors."""
     if len(tensors) < 2:
@@ -384,6 +402,7 @@ def linalg_multi_dot(tensors):
     "chain_matmul(Tensor[] matrices) -> Tensor",
     samples=lambda: [S([_P(3, 4), _P(4, 5), _P(5, 2), _P(2, 6)]), S([T(3, 4)])],
     autocast="lower",
+    flops="mm",
 )
 def chain_matmul(matrices):
     """The product of matrices in the order of multiplications that costs least."""

@@ -139,6 +139,7 @@ def _declare(dims):
         method=False,
         samples=lambda: _samples(dims),
         autocast="lower",
+        flops="convolution",
         grad_fn="ConvolutionBackward0",
     )
     def conv(x, weight, bias, stride, padding, dilation, groups):
@@ -155,6 +156,7 @@ def _declare(dims):
         method=False,
         samples=lambda: _padding_samples(dims),
         autocast="lower",
+        flops="convolution",
         grad_fn="ConvolutionBackward0",
         torch_dialect="padded_convolution",
     )
@@ -171,6 +173,7 @@ def _declare(dims):
         method=False,
         samples=lambda: _samples(dims, transpose=True),
         autocast="lower",
+        flops="convolution",
         grad_fn="ConvolutionBackward0",
     )
     def conv_transpose(x, weight, bias, stride, padding, output_padding, groups, dilation):
@@ -197,6 +200,7 @@ for _dims in (1, 2, 3):
         S(T(2, 4, 7), T(4, 4, 3), None, (2,), "valid", (1,), 1),
     ],
     autocast="lower",
+    flops="convolution",
 )
 def _convolution_mode(x, weight, bias, stride, padding, dilation, groups):
     """A convolution whose padding has a name: "valid" is none; "same" adds as many zeros as keep the size,
@@ -235,6 +239,7 @@ def _all_and(*more):
     method=False,
     samples=_all,
     autocast="lower",
+    flops="convolution",
 )
 def convolution(x, weight, bias, stride, padding, dilation, is_transposed, output_padding, groups):
     """A convolution, or its transpose."""
@@ -256,12 +261,14 @@ _CONVOLUTION = (
     method=False,
     samples=_all_and(False, False, False, False),
     autocast="lower",
+    flops="convolution",
 )
 @op(
     "_convolution.deprecated" + _CONVOLUTION.format("int[]") + ") -> Tensor",
     method=False,
     samples=_all_and(False, False, False),
     autocast="lower",
+    flops="convolution",
 )
 def _convolution(*arguments):
     """`convolution`; what chooses a library's algorithm changes nothing."""

@@ -19,7 +19,7 @@ _SHARES = T(5, dtype="float32", low=0.5, high=2)
         S(finite(3, 5)), S(finite(5)), S(finite(3, 5), correction=0), S(finite(1, 5)), S(finite(0, 3)),
         S(finite(3, 5), fweights=_COUNTS), S(finite(3, 5), aweights=_SHARES), S(finite(3, 0)), S(finite()),
         S(finite(3, 5), correction=2, fweights=_COUNTS, aweights=_SHARES), S(finite(3, 1), correction=1),
-    ],
+    ], flops="mm",
 )  # fmt: skip
 def cov(x, correction, fweights, aweights):
     """How rows vary together, an observation a column: Σ w (x - mean)(x - mean)ᴴ / (Σ w - correction)."""
@@ -78,6 +78,7 @@ def _weights(count, fweights, aweights):
 @op(
     "corrcoef(Tensor self) -> Tensor",
     samples=lambda: [S(finite(3, 5)), S(finite(5)), S(finite(0, 3)), S(finite(3, 0)), S(finite(2, 3))],
+    flops="mm",
 )
 def corrcoef(x):
     """The covariances of rows, divided by both rows' standard deviations."""

@@ -34,7 +34,7 @@ class Term(NamedTuple):
         S("ij,jk,kl->il", [_P(3, 4), _P(4, 5), _P(5, 2)]), S("ij->", [T(3, 4)]), S("iij->j", [T(3, 3, 2)]),
         S("i j, i j -> j", [T(3, 4), T(1, 4)]), S("...,...", [T(2, 3), T(3)]),
         S("bhqd,bhkd->bhqk", [T(2, 3, 4, 5), T(2, 3, 6, 5)]),
-    ], autocast="lower",)  # fmt: skip
+    ], autocast="lower", flops="bmm",)  # fmt: skip
 def einsum(equation, tensors, path):
     """Sums of products, as the equation names the dimensions: "ij,jk->ik" is a matrix product."""
     inputs, output = read(equation, tensors)

@@ -29,6 +29,7 @@ def _dot(x, y):
         S(_f8(16, 32), _f8(32, 16), _scale(), _scale(), out_dtype="float32"),
         S(_f8(16, 32), _f8(32, 16), _scale(), _scale(), T(16, dtype="float16"), None, "float16"),
     ],
+    flops="_scaled_mm",
 )
 def scaled_mm(x, y, scale_x, scale_y, bias, scale_result, dtype, fast):
     """(self · scale_a) @ (mat2 · scale_b) + bias; a scale is one number, or one for each row or column"""

@@ -173,11 +173,13 @@ _SQUARE = [T(3, 3), T(2, 2, 2), T(0, 0), T(0, 3, 3)]
         S(T(2, 2, low=0, high=1), 5),
         S(Matrices(3, 3), -2),
     ],
+    flops="mm",
     needs="absolute_power",
 )
 @op(
     "matrix_power(Tensor self, int n) -> Tensor",
     samples=lambda: [*[S(each, n) for n in (2, 0, 1) for each in _SQUARE], S(Matrices(3, 3), -1)],
+    flops="mm",
     needs="absolute_power",
 )
 def linalg_matrix_power(x, n):

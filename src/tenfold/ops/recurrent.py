@@ -243,7 +243,7 @@ def _sequences(gates, states):
 
 @op(f"lstm.input(Tensor input, Tensor[] hx, {_LAYER}) -> (Tensor, Tensor, Tensor)", random=True,
     samples=_sequences(4, 2), needs="recurrent<4, false>", torch_dialect="lstm_by_steps",
-    late=written)  # fmt: skip
+    late=written, flops="addmm")  # fmt: skip
 def lstm(state, x, hx, *layer):
     """Long short-term memory over a sequence: the outputs, the last hidden state and the last memory."""
     if len(hx) != 2:
@@ -258,6 +258,7 @@ def lstm(state, x, hx, *layer):
     needs="recurrent<3, false>",
     torch_dialect="gru_by_steps",
     late=written,
+    flops="addmm",
 )
 def gru(state, x, hx, *layer):
     """Gated recurrent units over a sequence: the outputs, and the last hidden state."""
@@ -266,7 +267,7 @@ def gru(state, x, hx, *layer):
 
 @op(f"rnn_tanh.input(Tensor input, Tensor hx, {_LAYER}) -> (Tensor, Tensor)", random=True,
     samples=_sequences(1, 1), needs="recurrent<1, false>", torch_dialect="rnn_tanh_by_steps",
-    late=written)  # fmt: skip
+    late=written, flops="addmm")  # fmt: skip
 def rnn_tanh(state, x, hx, *layer):
     """hidden = tanh(input · W + hidden · U) over a sequence: the outputs, and the last hidden state."""
     return _layers(state, _tanh, x, (hx,), *layer)
@@ -274,7 +275,7 @@ def rnn_tanh(state, x, hx, *layer):
 
 @op(f"rnn_relu.input(Tensor input, Tensor hx, {_LAYER}) -> (Tensor, Tensor)", random=True,
     samples=_sequences(1, 1), needs="recurrent<1, false>", torch_dialect="rnn_relu_by_steps",
-    late=written)  # fmt: skip
+    late=written, flops="addmm")  # fmt: skip
 def rnn_relu(state, x, hx, *layer):
     """hidden = max(input · W + hidden · U, 0) over a sequence: the outputs, and the last hidden state."""
     return _layers(state, _relu, x, (hx,), *layer)
@@ -312,7 +313,10 @@ _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 
 
 @op(
-    f"rnn_tanh_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", samples=_cells(1, 1), autocast="cuda: lower"
+    f"rnn_tanh_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor",
+    samples=_cells(1, 1),
+    autocast="cuda: lower",
+    flops="addmm",
 )
 @widened
 def rnn_tanh_cell(x, hx, w_ih, w_hh, b_ih, b_hh):
@@ -321,7 +325,10 @@ def rnn_tanh_cell(x, hx, w_ih, w_hh, b_ih, b_hh):
 
 
 @op(
-    f"rnn_relu_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", samples=_cells(1, 1), autocast="cuda: lower"
+    f"rnn_relu_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor",
+    samples=_cells(1, 1),
+    autocast="cuda: lower",
+    flops="addmm",
 )
 @widened
 def rnn_relu_cell(x, hx, w_ih, w_hh, b_ih, b_hh):
@@ -329,7 +336,12 @@ def rnn_relu_cell(x, hx, w_ih, w_hh, b_ih, b_hh):
     return _cell(_relu, x, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-@op(f"gru_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", samples=_cells(3, 1), autocast="cuda: lower")
+@op(
+    f"gru_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor",
+    samples=_cells(3, 1),
+    autocast="cuda: lower",
+    flops="addmm",
+)
 @widened
 def gru_cell(x, hx, w_ih, w_hh, b_ih, b_hh):
     """One step of gated recurrent units."""
@@ -340,6 +352,7 @@ def gru_cell(x, hx, w_ih, w_hh, b_ih, b_hh):
     f"lstm_cell(Tensor input, Tensor[] hx, {_CELL}) -> (Tensor, Tensor)",
     samples=_cells(4, 2),
     autocast="cuda: lower",
+    flops="addmm",
 )
 def lstm_cell(x, hx, w_ih, w_hh, b_ih, b_hh):
     """One step of long short-term memory: the hidden state and the memory."""

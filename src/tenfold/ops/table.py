@@ -112,6 +112,10 @@ class Facts:
     # its arguments), "float32 result" (unless the call names a dtype); "cpu: float32, cuda: widest".
     autocast: str = ""
 
+    # What PyTorch's FlopCounterMode counts its products as: "mm", "convolution"; "attention" for those of
+    # fused kernels. Or a function of its tensors' types that tells.
+    flops: str | Callable[[Sequence[flat.TensorType]], str] = ""
+
     # How it computes.
     random: bool = False  # the lowering takes a generator's state first and returns the next one last
     host: bool = False  # a NumPy function, whose result's shape depends on data

@@ -217,7 +217,8 @@ class Programs:
             structure = tree.flatten((args, kwargs), lambda leaf: isinstance(leaf, tensor), tensors)
         except RecursionError:
             raise ArgumentError("an argument contains itself").located("compile", capture()) from None
-        if context.modes or any(_overrides(argument.__class__, tensor) for argument in tensors):
+        observed = context.modes or context.watcher is not None
+        if observed or any(_overrides(argument.__class__, tensor) for argument in tensors):
             return self.function(*args, **kwargs)  # what its ops do is for others to say, at each call
         current = [argument.current() for argument in tensors]
         types = tuple([(value.type, value.device) for value in current])

@@ -11,6 +11,7 @@ from tenfold.base.threads import handed_on
 
 if TYPE_CHECKING:
     from tenfold.ops.table import Row
+    from tenfold.trace.gradient import Wiring
     from tenfold.trace.graph import Node, Value
     from tenfold.trace.record import Recorder
 
@@ -35,6 +36,15 @@ class Saving(Protocol):
     def packed(self, value: Value) -> Callable[[], Value]: ...
 
 
+class Watcher(Protocol):
+    """Hears of every call that is recorded: see `compat/flop_counter.py`."""
+
+    def called(self, node: Node) -> None: ...
+
+    def swept(self, path: Sequence[Node], wiring: Wiring, batch: int) -> None:
+        """The gradient of a piece of the Trace was taken, for a batch of cotangents."""
+
+
 MODE = frozenset(("grad_enabled", "inference"))  # the settings that say nothing of how ops are recorded
 
 
@@ -55,6 +65,7 @@ class Context(threading.local):
     # Whether types with `__torch_function__` are asked, and the modes that are asked before them.
     heeds: bool = True
     modes: tuple[Any, ...] = ()
+    watcher: Watcher | None = None
     # Where it is noted what the user's code asks of the sizes of tensors, if anyone wants to know.
     asked: list[Any] | None = None
 
@@ -62,20 +73,21 @@ class Context(threading.local):
     # compiled function depends on, and the same while no recorder and no level follows its call.
     quick: bool = True
     plain: bool = True
-    state: tuple[Any, ...] = (True, False, None, ())
+    state: tuple[Any, ...] = (True, False, None, (), None)
     unwatched: tuple[Any, ...] | None = state
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name not in MODE:
             self._derive()
-        state = (self.grad_enabled, self.inference, self.precision, self.modes)
+        state = (self.grad_enabled, self.inference, self.precision, self.modes, self.watcher)
         super().__setattr__("state", state)
         watched = self.recorder is not None or self.level is not None
         super().__setattr__("unwatched", None if watched else state)
 
     def _derive(self) -> None:
-        quick = self.autocast is None and self.level is None and not self.modes and self.asked is None
+        alone = self.watcher is None and self.asked is None and not self.modes
+        quick = alone and self.autocast is None and self.level is None
         super().__setattr__("quick", quick)
         super().__setattr__("plain", quick and self.recorder is None)
 

@@ -186,6 +186,8 @@ def gradient(
         program = programs.get(("gradient", wiring.key, types), lambda: GradientProgram(wiring, types))
         node = GradientNode(program, tuple(cotangents), where, tuple(path))
     follow(node)
+    if context.watcher is not None:
+        context.watcher.swept(path, wiring, 1 if batch is None else batch)
     results = results_of(node, device)
     if closed or batch is not None:
         track(node, results)

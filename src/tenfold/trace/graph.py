@@ -214,6 +214,8 @@ def _hollow(value: Value) -> Value:
 def enter(node: Node, device: Device) -> tuple[Value, ...]:
     """Add a new node to the Trace and return its results, with origins if gradients flow through it."""
     follow(node)
+    if context.watcher is not None:
+        context.watcher.called(node)
     results = results_of(node, device)
     for operand in node.inputs:
         if operand.origin is not None:

@@ -30,10 +30,15 @@ class Overload:
         self._call = call
         self._text = text
         self.__doc__ = text
+        self._overloadpacket: Any = None  # set by its packet
 
     @functools.cached_property
     def _schema(self) -> Schema:
         return parse(self._text)
+
+    @property
+    def overloadpacket(self) -> Any:
+        return self._overloadpacket
 
     def name(self) -> str:
         """ATen's own name, such as "aten::add.Tensor"."""
@@ -64,6 +69,8 @@ class Packet:
         self.__name__ = self.__qualname__ = name
         self._namespace = namespace
         self._overloads = overloads
+        for overload in overloads.values():
+            overload._overloadpacket = self
         self._rows = {row.overload: row for row in rows}  # those that could write to an `out`
         self._call = call
 
@@ -106,10 +113,15 @@ class Packet:
         stated = [row for row in rows if row.out_overload == overload]
         usual = [self._rows[name] for name in (stem, "Tensor") if name in self._rows]
         text = out_text([*stated, *usual, *rows][0], overload)
-        return Overload(self._namespace, self.__name__, overload, write, text)
+        found = Overload(self._namespace, self.__name__, overload, write, text)
+        found._overloadpacket = self
+        return found
 
     def __dir__(self) -> list[str]:
         return self.overloads()
+
+    def __str__(self) -> str:
+        return f"{self._namespace}.{self.__name__}"
 
     def __repr__(self) -> str:
         return f"<Packet {self._namespace}.{self.__name__}: {', '.join(self.overloads())}>"

@@ -88,12 +88,12 @@ def main(arguments: Sequence[str] | None = None, benchmarks: Sequence[Benchmark]
     for complaint in failed:
         print(f"failed: {complaint}")
     report = {"machine": machine(), "results": [result.as_json() for result in results]}
-    if chosen.picture and results:
-        draw([result.as_json() for result in results], chosen.picture)
-        print(f"\nall ratios: {chosen.picture}")
     if chosen.json:
         chosen.json.parent.mkdir(parents=True, exist_ok=True)
         chosen.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    if chosen.picture and results:
+        draw([result.as_json() for result in results], chosen.picture)
+        print(f"\nall ratios: {chosen.picture}")
     return 1 if failed else 0
 
 

@@ -30,7 +30,7 @@ timed(function() x + y, 50000)
 R_MODEL = """
 torch_manual_seed(0)
 x <- torch_randn(64, 64)
-y <- torch_randint(1, 11, c(64))
+y <- torch_randint(1, 11, c(64), dtype = torch_long())
 network <- nn_sequential(nn_linear(64, 32), nn_tanh(), nn_linear(32, 10))
 optimizer <- optim_adam(network$parameters, lr = 0.01)
 """

@@ -152,27 +152,34 @@ def import_time(module: str) -> Sample:
 
 
 def table(results: Sequence[Result]) -> str:
-    """One row for each benchmark, one column for each contender, then the ratio beside its goal."""
-    contenders = list(dict.fromkeys(name for result in results for name in result.samples))
-    rows = [["", *contenders, "ratio", "goal", ""]]
+    """Each benchmark with its peers, one to a line, and the ratio to each beside its goal."""
+    rows = [["", OURS, "peer", "its figure", "ratio", "goal", ""]]
     for result in results:
         shown = readable if result.benchmark.unit == "seconds" else "{:,.0f}".format
-        figures = [shown(result.median(name)) if name in result.samples else "" for name in contenders]
-        benchmark, title = result.benchmark, result.benchmark.title
-        for against, goal in ((benchmark.against, benchmark.goal), *benchmark.also):
-            ratio = result.ratio_to(against)
-            verdict = "met" if ratio <= goal else "not met"
-            rows.append([title, *figures, f"{ratio:.2f} x {against}", f"at most {round(goal, 2):g}", verdict])
-            title, figures = "", [""] * len(contenders)
+        goals = {result.benchmark.against: result.benchmark.goal, **dict(result.benchmark.also)}
+        title, ours = result.benchmark.title, shown(result.median(OURS))
+        for peer in sorted(result.samples.keys() - {OURS}, key=lambda peer: (peer not in goals, peer)):
+            ratio = result.ratio_to(peer)
+            row = [title, ours, peer, shown(result.median(peer)), ratio_text(ratio), "", ""]
+            if peer in goals:
+                row[-2:] = f"at most {round(goals[peer], 2):g}", "met" if ratio <= goals[peer] else "not met"
+            rows.append(row)
+            title = ours = ""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    figures = (1, 3, 4)
     lines = [
         "  ".join(
-            cell.ljust(width) if column == 0 or column >= len(row) - 3 else cell.rjust(width)
+            cell.rjust(width) if column in figures else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths))
         ).rstrip()
         for row in rows
     ]
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+
+
+def ratio_text(ratio: float) -> str:
+    """A ratio with two digits at least: 0.0041, 0.43, 2.08, 90."""
+    return f"{ratio:.2g}" if ratio < 0.095 else f"{ratio:.2f}" if ratio < 20 else f"{ratio:.0f}"
 
 
 def readable(seconds: float) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.harness import ratio_text
+
 ROWS = 40  # in a column
 TICKS = 7  # on an axis
 
@@ -47,7 +49,8 @@ def draw(results: Sequence[Mapping[str, Any]], path: Path, colours: Look = LIGHT
     rows = math.ceil(len(bars) / columns)
     size = (max(9, 6.2 * columns), 1.6 + 0.34 * rows)
     figure = Figure(figsize=size, dpi=120, facecolor=colours.paper, layout="constrained")
-    shown = [number for bar in bars for number in (bar.ratio, bar.goal)]
+    # A count of none has no place on this scale: its bar reaches the left edge.
+    shown = [number for bar in bars for number in (bar.ratio, bar.goal) if number > 0]
     low, high = min([0.5, *shown]) / 1.2, max([2.0, *shown]) * 1.2
     limits = low, high * (high / low) ** 0.12  # with room for the figures at the right
     for column, axes in enumerate(figure.subplots(1, columns, squeeze=False)[0]):
@@ -61,7 +64,8 @@ def draw(results: Sequence[Mapping[str, Any]], path: Path, colours: Look = LIGHT
 def _column(axes: Any, bars: Sequence[Bar], rows: int, limits: tuple[float, float], colours: Look) -> None:
     for place, (_, ratio, goal) in enumerate(bars):
         colour = colours.met if ratio <= goal else colours.missed
-        axes.barh(place, ratio - 1, left=1, height=0.62, color=colour, alpha=0.85)
+        length = max(ratio, limits[0]) - 1
+        axes.barh(place, length, left=1, height=0.62, color=colour, alpha=0.85)
         axes.plot([goal, goal], [place - 0.38, place + 0.38], color=colours.ink, linewidth=1.6)
         where = axes.get_yaxis_transform()  # from the left edge to the right
         axes.text(
@@ -86,11 +90,6 @@ def _column(axes: Any, bars: Sequence[Bar], rows: int, limits: tuple[float, floa
     axes.tick_params(colors=colours.ink, length=0)
     axes.grid(axis="x", color=colours.grid, linewidth=0.6)
     axes.set_axisbelow(True)
-
-
-def ratio_text(ratio: float) -> str:
-    """A ratio with two digits at least: 0.0041, 0.43, 2.08, 90."""
-    return f"{ratio:.2g}" if ratio < 0.095 else f"{ratio:.2f}" if ratio < 20 else f"{ratio:.0f}"
 
 
 def _ticks(low: float, high: float) -> tuple[list[float], list[str]]:

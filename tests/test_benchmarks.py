@@ -13,8 +13,18 @@ from benchmarks import long_runs
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.first_result import with_jax, with_numpy
 from benchmarks.gpu.offline import Kernel, kernels_of
-from benchmarks.harness import Benchmark, Result, first_line, import_time, measure, readable, statement, table
-from benchmarks.plot import ROWS, draw, ratio_text
+from benchmarks.harness import (
+    Benchmark,
+    Result,
+    first_line,
+    import_time,
+    measure,
+    ratio_text,
+    readable,
+    statement,
+    table,
+)
+from benchmarks.plot import ROWS, draw
 from tenfold.runtime import tiers
 
 ROOT = Path(__file__).parent.parent
@@ -62,18 +72,20 @@ def test_the_table_shows_figures_ratio_goal_and_verdict():
         Benchmark("quick", "a quick one", "PyTorch", 3, dict), {"Tenfold": [2.5e-6], "PyTorch": [1e-6]}
     )
     assert table([slow, quick]).splitlines() == [
-        "              Tenfold   JAX  PyTorch  ratio           goal",
-        "---------------------------------------------------------------------------",
-        "a slow thing     2 ms  4 ms           0.50 x JAX      at most 0.33  not met",
-        "a quick one    2.5 µs           1 µs  2.50 x PyTorch  at most 3     met",
+        "             Tenfold  peer     its figure  ratio  goal",
+        "------------------------------------------------------------------------",
+        "a slow thing    2 ms  JAX            4 ms   0.50  at most 0.33  not met",
+        "a quick one   2.5 µs  PyTorch        1 µs   2.50  at most 3     met",
     ]
 
 
-def test_a_second_goal_has_a_line_of_its_own_and_counts_are_no_times():
+def test_a_second_peer_has_a_line_of_its_own_and_counts_are_no_times():
     op = Benchmark("op", "an op", "C", 1.1, dict, unit="instructions", also=(("C++", 0.5),))
-    assert table([Result(op, {"Tenfold": [3000], "C": [3000], "C++": [4000]})]).splitlines()[2:] == [
-        "an op    3,000  3,000  4,000  1.00 x C    at most 1.1  met",
-        "                              0.75 x C++  at most 0.5  not met",
+    samples = {"Tenfold": [3000], "by hand": [6000], "C++": [4000], "C": [3000]}
+    assert [line.split() for line in table([Result(op, samples)]).splitlines()[2:]] == [
+        ["an", "op", "3,000", "C", "3,000", "1.00", "at", "most", "1.1", "met"],
+        ["C++", "4,000", "0.75", "at", "most", "0.5", "not", "met"],
+        ["by", "hand", "6,000", "0.50"],
     ]
 
 
@@ -220,6 +232,17 @@ ENTRY %main (a: bf16[8,16], b: bf16[16,2]) -> f32[2] {
         Kernel("product", "__cublas$lt$matmul", "(bf16[8,2]{1,0}, s8[64]{0})", 256 + 64 + 32 + 64),
         Kernel("sums", "fusion kInput", "f32[2]{0}", 32 + 8),
     ]
+
+
+def test_a_count_of_none_is_drawn_beside_the_others(tmp_path):
+    ratios = {"none": 0.0, "half": 0.5}
+    results = [
+        {"name": name, "against": "limit", "ratio": ratio, "goal": 1.0, "also": []}
+        for name, ratio in ratios.items()
+    ]
+    draw(results, tmp_path / "bench.svg")
+    text = (tmp_path / "bench.svg").read_text(encoding="utf-8")
+    assert all(f"<!-- {name} beside limit -->" in text for name in ratios)
 
 
 def test_many_ratios_stand_in_columns(tmp_path):

@@ -74,8 +74,8 @@ def test_the_table_shows_figures_ratio_goal_and_verdict():
     assert table([slow, quick]).splitlines() == [
         "              Tenfold  peer     its figure  ratio  goal",
         "------------------------------------------------------------------------",
-        "a slow thing    2 ms  JAX            4 ms   0.50  at most 0.33  not met",
-        "a quick one   2.5 µs  PyTorch        1 µs   2.50  at most 3     met",
+        "a slow thing     2 ms  JAX            4 ms   0.50  at most 0.33  not met",
+        "a quick one    2.5 µs  PyTorch        1 µs   2.50  at most 3     met",
     ]
 
 

@@ -57,7 +57,7 @@ def multiply(k, x, matrix, *others, width, count, each, strip, turns, steps, by_
     rows = k.range(each) + k.program() * each
     there = None if count % each == 0 else rows < count
     along, across = (k.row, k.column) if by_rows else (k.column, k.row)
-    norm = operands[:2] if eps is not None else None
+    norm = operands[:2] if eps is not None else ()
     groups = 1 if turns <= UNROLLED else turns // UNROLLED
     turns = turns // groups
 
@@ -66,6 +66,9 @@ def multiply(k, x, matrix, *others, width, count, each, strip, turns, steps, by_
         whole = width == strip * turns * groups
         masks = [None if whole else at < width for at in places]
         return places, masks
+
+    def along_row(operand, places, masks):
+        return [k.load(operand, at, mask) for at, mask in zip(places, masks, strict=True)]
 
     def loaded(places, masks):
         """Strips of the rows of the matrix; all are on their way before any is needed."""
@@ -82,15 +85,18 @@ def multiply(k, x, matrix, *others, width, count, each, strip, turns, steps, by_
 
     def turn(i, total):
         places, masks = strips(i * (strip * turns))
+        parts = along_row(x, places, masks)
+        scales = [along_row(operand, places, masks) for operand in norm]
         tiles = loaded(places, masks)
-        parts = [k.load(x, at, mask) for at, mask in zip(places, masks, strict=True)]
-        if norm is not None:
-            parts = _normalised(k, parts, places, masks, norm, matrix, width, eps)
+        if eps is not None:
+            parts = _normalised(k, parts, masks, scales, matrix, width, eps)
         for tile, part in zip(tiles, parts, strict=True):
             total = total + tile * along(part)
         return (total,)
 
     start = k.full(0.0, *((each, strip) if by_rows else (strip, each)))
+    # Sums wait for all threads: what is loaded after one is waited for as well.
+    taken = {step[1]: k.load(operands[step[1]], rows, there) for step in steps if step[0] == "load"}
     (total,) = turn(0, start) if groups == 1 else k.loop(groups, [start], turn)
     product = k.sum(total, axis=1 if by_rows else 0)
     values: list[Any] = []
@@ -98,7 +104,7 @@ def multiply(k, x, matrix, *others, width, count, each, strip, turns, steps, by_
         if name == "product":
             value = product
         elif name == "load":
-            value = k.load(operands[arguments[0]], rows, there)
+            value = taken[arguments[0]]
         elif name == "constant":
             value = k.full(arguments[0])
         elif name == "round":
@@ -109,9 +115,9 @@ def multiply(k, x, matrix, *others, width, count, each, strip, turns, steps, by_
     k.store(out, rows, values[-1], there)
 
 
-def _normalised(k, parts, places, masks, norm, like, width, eps):
-    """A layer norm of the strips of a row, rounded like the matrix."""
-    weight, bias = norm
+def _normalised(k, parts, masks, scales, like, width, eps):
+    """A layer norm of the strips of a row, rounded like the matrix. `scales` has the strips of its weight and
+    of its bias."""
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -125,8 +131,8 @@ def _normalised(k, parts, places, masks, norm, like, width, eps):
         total = total + part * part
     rstd = k.rsqrt(k.sum(total) * (1 / width) + eps)
     return [
-        k.rounded(part * rstd * k.load(weight, at, mask) + k.load(bias, at, mask), like)
-        for part, at, mask in zip(centred, places, masks, strict=True)
+        k.rounded(part * rstd * weight + bias, like)
+        for part, weight, bias in zip(centred, *scales, strict=True)
     ]
 
 

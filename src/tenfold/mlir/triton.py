@@ -197,6 +197,17 @@ class Writer:
             text = f"arith.cmpf o{what}, {x.name}, {y.name} : {x.type}"
         return self._made(text, "i1", x.shape)
 
+    def moved(self, ref: Ref, start: int) -> Ref:
+        """A tensor from this element on."""
+        if start == 0:
+            return ref
+        offset = self._constant(start, "i32", ()).name
+        element = ELEMENTS[ref.dtype]
+        return Ref(
+            self._made(f"tt.addptr {ref.name}, {offset} : !tt.ptr<{element}>, i32", element, ()).name,
+            ref.dtype,
+        )
+
     # How it is written
 
     def _matched(self, x: Any, y: Any) -> tuple[Tile, Tile]:
@@ -287,11 +298,18 @@ def _broadcast(x: Shape, y: Shape) -> Shape:
     return tuple([max(a, b) for a, b in zip(x, y, strict=True)])
 
 
-def written(kernel: Callable[..., None], tensors: Sequence[DType], options: dict[str, Any]) -> str:
-    """The Triton IR of a kernel for operands and results of these dtypes."""
+def written(
+    kernel: Callable[..., None],
+    tensors: Sequence[DType],
+    options: dict[str, Any],
+    starts: Sequence[tuple[int, int]] = (),
+) -> str:
+    """The Triton IR of a kernel for operands and results of these dtypes. `starts` says at which element an
+    operand starts, where that is not the first."""
     writer = Writer()
     refs = [Ref(f"%arg{i}", each) for i, each in enumerate(tensors)]
-    kernel(writer, *refs, **options)
+    moved = dict(starts)
+    kernel(writer, *[writer.moved(ref, moved.get(i, 0)) for i, ref in enumerate(refs)], **options)
     aligned = "{tt.divisibility = 16 : i32}"
     params = ", ".join(f"{each.name}: !tt.ptr<{ELEMENTS[each.dtype]}> {aligned}" for each in refs)
     body = "\n".join(writer.lines)
@@ -302,9 +320,9 @@ def configuration(call: CustomCall, kernel: Callable[..., None]) -> str:
     """What XLA is told of a call of a kernel, as an attribute."""
     assert not isinstance(call.backend_config, str)
     options: dict[str, Any] = dict(call.backend_config)
-    grid, warps = options.pop("grid"), options.pop("warps")
+    grid, warps, starts = options.pop("grid"), options.pop("warps"), options.pop("starts", ())
     tensors = [*[each.dtype for each in call.inputs], *[each.dtype for each in call.result_types]]
-    text = written(kernel, tensors, options).replace("\n", " ").replace('"', '\\"')
+    text = written(kernel, tensors, options, starts).replace("\n", " ").replace('"', '\\"')
     return (
         f'{{name = "{kernel.__name__}", ir = "{text}", num_stages = 1 : i32, num_warps = {warps} : i32, '
         f"grid_x = {grid} : i32, grid_y = 1 : i32, grid_z = 1 : i32, debug = false}}"

@@ -28,7 +28,7 @@ WARPS = 8
 def attend(
     k, query, key, value, *others,
     keys, width, value_width, group, parts, strip, ahead, turns, scale,
-    mask=None, every=0, writes=(), starts=(),
+    mask=None, every=0, writes=(),
 ):  # fmt: skip
     """One row of queries and one of the `parts` of its keys, `turns` times strips of them, of which so many
     are read `ahead` of their use: the values, weighted by exponentials of the scores above the largest; the
@@ -37,9 +37,8 @@ def attend(
     A mask is "added" to the scores or "excludes" where it is zero; `every` so many rows have a row of it.
     `writes` names what a row is written to first, "key" or "value"; the operand that has its number, which
     nothing is written to if it is outside; and how many heads share a number. The next operand is the row.
-    The last results are what is written to. `starts` has operands that begin elsewhere than at 0.
+    The last results are what is written to.
     """
-    starts = dict(starts)
     operands = (query, key, value, *others)
     new = {name: (place, heads) for name, place, heads in writes}
     written = dict(zip(new, operands[len(operands) - len(new) :], strict=True))
@@ -52,40 +51,53 @@ def attend(
     columns, value_columns = k.range(block_of(width, 16)), k.range(block_of(value_width, 16))
     inside = None if columns.shape[0] == width else columns < width
     value_inside = None if value_columns.shape[0] == value_width else value_columns < value_width
-    asked = k.load(query, columns + row * width + starts.get(0, 0), inside) * scale
+    asked = k.load(query, columns + row * width, inside) * scale
     mask_row = k.quotient(row, every) * keys if mask else None
 
-    def updated(name, ref, lanes, lanes_inside, size, places, there, positions):
-        """A strip of the keys or of the values, with the row that is new."""
-        filled = k.column(there) if lanes_inside is None else k.both(k.column(there), k.row(lanes_inside))
-        strip_of_cache = k.load(ref, places, filled)
+    # What a row is written to: the number that it has there, and the row.
+    numbers, fresh = {}, {}
+    for name, lanes, lanes_inside, size in (
+        ("key", columns, inside, width),
+        ("value", value_columns, value_inside, value_width),
+    ):
+        if name in new:
+            place, heads = new[name]
+            numbers[name] = k.to_int32(k.load(operands[place], k.quotient(head, heads)))
+            fresh[name] = k.load(operands[place + 1], lanes + head * size, lanes_inside)
+
+    def updated(name, cached, places, filled, there, positions):
+        """A strip of the keys or of the values, with the row that is new, which is stored."""
         if name not in new:
-            return strip_of_cache
-        place, heads = new[name]
-        number = k.to_int32(k.load(operands[place], k.quotient(head, heads)))
-        start = starts.get(place + 1, 0)
-        fresh = k.load(operands[place + 1], lanes + head * size + start, lanes_inside)
-        here = k.both(positions == number, there)
-        first = row == head * group
-        stored = k.both(k.column(k.both(here, first)), filled)
-        k.store(written[name], places, k.row(fresh), stored)
-        return k.where(k.column(here), k.row(fresh), strip_of_cache)
+            return cached
+        here = k.both(positions == numbers[name], there)
+        stored = k.both(k.column(k.both(here, row == head * group)), filled)
+        k.store(written[name], places, k.row(fresh[name]), stored)
+        return k.where(k.column(here), k.row(fresh[name]), cached)
 
     def read(first):
-        """A strip of keys and one of values, where they are, and what the mask says."""
+        """A strip of keys and one of values, where they are, and what the mask says. All is on its way before
+        a store waits for any."""
         positions = k.range(strip) + first
         there = positions < keys
         at = k.column(positions + head * keys)
-        seen = updated("key", key, columns, inside, width, at * width + k.row(columns), there, positions)
-        places = at * value_width + k.row(value_columns)
-        heard = updated("value", value, value_columns, value_inside, value_width, places, there, positions)
+        filled = [
+            k.column(there) if mask is None else k.both(k.column(there), k.row(mask))
+            for mask in (inside, value_inside)
+        ]
+        places = [at * width + k.row(columns), at * value_width + k.row(value_columns)]
+        cached = [k.load(*each) for each in zip((key, value), places, filled, strict=True)]
         decides = None if masked is None else k.load(masked, positions + mask_row, there)
-        return there, seen, heard, decides
+        return positions, there, places, filled, cached, decides
+
+    def with_new(positions, there, places, filled, cached, decides):
+        strips = zip(("key", "value"), cached, places, filled, strict=True)
+        return (there, *[updated(*each, there, positions) for each in strips], decides)
 
     def turn(i, most, total, weighted):
         """Every place in a strip has a largest score and sums of its own until the end."""
         first = (part * turns + i) * (strip * ahead)
-        for there, seen, heard, decides in [read(first + j * strip) for j in range(ahead)]:
+        strips = [read(first + j * strip) for j in range(ahead)]
+        for there, seen, heard, decides in [with_new(*each) for each in strips]:
             scores = k.sum(seen * k.row(asked), axis=1)
             if mask == "added":
                 scores = scores + decides

@@ -88,16 +88,17 @@ def build(
     device: Device,
     donated: Donations = (),
     packing: Packing | None = None,
-    steady: bool = False,
+    lasting: Sequence[int] | None = None,
 ) -> Loaded:
-    """The executable of a program: one in memory, or on disk, or compiled now. A `steady` one has fixed
-    places for its small inputs and results, where that pays."""
-    steady = steady and packing is None and device.type in PLATFORMS
+    """The executable of a program: one in memory, or on disk, or compiled now. With `lasting`, the places of
+    inputs that seldom change, small inputs and results have fixed places, where that pays."""
+    if packing is not None or device.type not in PLATFORMS:
+        lasting = None
     key = (device, program.key, donated) if packing is None else (device, program.key, donated, packing.key)
-    key = (*key, "steady") if steady else key
+    key = key if lasting is None else (*key, "steady", *lasting)
     loaded = _recent(_executables, key)
     if loaded is None:
-        loaded = _built(program, device, donated, packing, steady)
+        loaded = _built(program, device, donated, packing, lasting)
         _remember(_executables, key, loaded)
     return loaded
 
@@ -143,9 +144,13 @@ def build_function(function: Function, device: Device, donated: Donations, packi
 
 
 def _built(
-    program: Trace, device: Device, donated: Donations, packing: Packing | None, steady: bool = False
+    program: Trace,
+    device: Device,
+    donated: Donations,
+    packing: Packing | None,
+    lasting: Sequence[int] | None = None,
 ) -> Loaded:
-    return _loaded(lowered(program, device), device, donated, packing, steady)
+    return _loaded(lowered(program, device), device, donated, packing, lasting)
 
 
 def lowered(program: Trace, device: Device, kind: str | None = None) -> Function:
@@ -173,7 +178,11 @@ def announce(program: Trace, device: Device) -> None:
 
 
 def _loaded(
-    function: Function, device: Device, donated: Donations, packing: Packing | None, steady: bool = False
+    function: Function,
+    device: Device,
+    donated: Donations,
+    packing: Packing | None,
+    lasting: Sequence[int] | None = None,
 ) -> Loaded:
     """The executable of a FlatIR function."""
     with _emitting, uncollected():
@@ -184,9 +193,9 @@ def _loaded(
             function = _prepared(function, device)
         function, checks = guarded(function, donated, device)
         layout = device if isinstance(device, Partitioned) else None
-        if steady:
+        if lasting is not None:
             told = any(isinstance(op, Check) for op in function.ops)
-            rooms = Rooms(function, donated, TensorType(VERDICT, ()) if told else None)
+            rooms = Rooms(function, donated, TensorType(VERDICT, ()) if told else None, lasting)
             module = stablehlo.emit(rooms.function, rooms.donated, layout, xla.exact(device))
             executable = _compiled(module, device)
             again = functools.partial(_copy, executable, module, device)

@@ -208,6 +208,14 @@ class Plan:
             outcome.owners = [self.targets[i][1] for i in outcome.results]
 
     @property
+    def lasting(self) -> tuple[int, ...]:
+        """The places of inputs that no call passes and that the program does not replace, such as weights."""
+        replaced = {place for place, _ in self.replaced}
+        return tuple(
+            [i for i, source in enumerate(self.inputs) if type(source) is not int and i not in replaced]
+        )
+
+    @property
     def stateless(self) -> bool:
         """Whether a call changes nothing but what it returns."""
         gradients = self.gradients

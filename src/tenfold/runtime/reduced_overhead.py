@@ -4,7 +4,7 @@ XLA runs a program on a GPU as a CUDA graph, and writes the whole graph anew whe
 at the last call. State that the program updates in place stays where it is. What is passed, such as a token,
 and what is returned do not: here they are copied, from and to places that stay. A loop that passes what was
 returned comes back to the same addresses after a few calls: then there is an executable for each of them,
-with its own graph, and nothing is copied.
+with its own graph, and nothing is copied. Small inputs that no call passes travel in bundles.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tenfold.base.errors import EngineError
 from tenfold.engines import xla
 from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.mlir import stablehlo
+from tenfold.runtime.bundles import Bundled, bundles_of
 
 SMALL = 1 << 20  # bytes of an array that are copied sooner than a graph is written
 MOST = 8  # calls whose results are looked at for memory that is free
@@ -47,9 +48,17 @@ class Room(NamedTuple):
 
 class Rooms:
     """A program with one more parameter for each small result that nothing else lends its memory to: the
-    place for it. A verdict, which has no value in the program, is one more result."""
+    place for it. A verdict, which has no value in the program, is one more result. Of the inputs that are
+    `lasting`, which seldom change from call to call, the small ones are bundled."""
 
-    def __init__(self, function: Function, donated: Donations, verdict: TensorType | None):
+    def __init__(
+        self, function: Function, donated: Donations, verdict: TensorType | None, lasting: Sequence[int]
+    ):
+        lent = {place for place, _ in donated}
+        small = [i for i in lasting if i not in lent and is_small(function.params[i].type)]
+        bundled = Bundled(function, bundles_of(function.params, small))
+        self.arguments = bundled.arguments
+        function, donated = bundled.function, bundled.donated(donated)
         taken = {result for _, result in donated}
         types = [result.type for result in function.results] + ([] if verdict is None else [verdict])
         self.results = [i for i, type in enumerate(types) if i not in taken and is_small(type)]
@@ -74,6 +83,7 @@ class Steady:
         self._device, self._again, self._graphs = device, again, GRAPHS
         self._lock = threading.Lock()
         self._results, self._types, self._inputs = rooms.results, rooms.types, rooms.inputs
+        self._arguments = rooms.arguments(device)
         self._places: list[Any] | None = None  # of results
         self._copied = _copies(self._types, device, into=self._types) if self._types else None
         self._given: list[Room] = []  # the last results, whose memory is used again if nobody has them
@@ -96,7 +106,7 @@ class Steady:
     def __call__(self, buffers: Sequence[Any], held: list[Any] | None = None) -> list[Any]:
         held = [] if held is None else held
         with self._lock:
-            arguments = list(buffers)
+            arguments = self._arguments(buffers)
             source = self._rooms_of([arguments[i] for i in self._varying])
             room = self._free(source) if self._types else Room(0, [])
             bound = self._bound_to(arguments, source, room)

@@ -248,7 +248,8 @@ class Specialization:
     def _load(self) -> Loaded:
         trace, device, packing = self.plan.trace, self.plan.device, self.plan.packing
         if not self.for_numbers or self.plan.donated or packing is not None:
-            return executables.build(trace, device, self.plan.donated, packing, self.steady)
+            lasting = self.plan.lasting if self.steady else None
+            return executables.build(trace, device, self.plan.donated, packing, lasting)
         loaded, numbers, self.order = executables.found(trace, device)
         self.numbers = [xla.put(np.asarray(number), device) for number in numbers]
         return loaded

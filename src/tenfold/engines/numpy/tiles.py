@@ -97,12 +97,14 @@ def _widened(x: Any) -> Any:
 def tile_call(op: Any) -> Kernel:
     kernel = KERNELS[op.call_target_name.partition("#")[2]]
     options = dict(op.backend_config)
-    grid, _ = options.pop("grid"), options.pop("warps")
+    grid, _, starts = options.pop("grid"), options.pop("warps"), dict(options.pop("starts", ()))
     types = op.result_types
 
     def run(*inputs: Array) -> Any:
         results = [np.empty(each.numel, each.dtype.numpy) for each in types]
-        refs = [np.ascontiguousarray(operand).reshape(-1) for operand in inputs]
+        refs = [
+            np.ascontiguousarray(operand).reshape(-1)[starts.get(i, 0) :] for i, operand in enumerate(inputs)
+        ]
         for result, operand in op.aliases:
             results[result][:] = refs[operand]
         with np.errstate(all="ignore"):

@@ -1,0 +1,103 @@
+"""Bundles of small inputs in `mode="reduce-overhead"`, which the CPU runs for these tests as a GPU does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold import nn
+from tenfold.engines.xla import compiling
+from tenfold.flat.ir import Function, TensorType, Value
+from tenfold.runtime import reduced_overhead
+from tenfold.runtime.bundles import ALIGNED, Bundled, bundles_of
+
+DEPTH = 6
+
+
+@pytest.fixture(autouse=True)
+def as_on_a_gpu():
+    reduced_overhead.PLATFORMS.add("cpu")
+    yield
+    reduced_overhead.PLATFORMS.discard("cpu")
+
+
+def model():
+    tn.manual_seed(0)
+    layers = [layer for _ in range(DEPTH) for layer in (nn.Linear(5, 5), nn.Tanh())]
+    return nn.Sequential(*layers)
+
+
+def test_weights_travel_in_one_array(monkeypatch):
+    net = model()
+    step = tn.compile(lambda x: net(x), mode="reduce-overhead")
+    x = tn.randn(3, 5)
+    with tn.no_grad():
+        np.testing.assert_array_equal(step(x).numpy(), net(x).numpy())
+        counts = []
+        run = compiling.Executable.__call__
+        monkeypatch.setattr(
+            compiling.Executable, "__call__",
+            lambda program, buffers, held=None: counts.append(len(buffers)) or run(program, buffers, held),
+        )  # fmt: skip
+        step(tn.ones(3, 5))
+    assert max(counts) == 3  # x, the weights and biases, the place of the result
+
+
+def test_weights_that_change_are_bundled_anew():
+    net = model()
+    step = tn.compile(net, mode="reduce-overhead")
+    x = tn.randn(3, 5)
+    optimizer = tn.optim.SGD(net.parameters(), lr=0.5)
+    for _ in range(4):
+        with tn.no_grad():
+            np.testing.assert_allclose(step(x).numpy(), net(x).numpy(), rtol=1e-6)
+        net(x).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    with tn.no_grad():
+        net[0].bias.zero_()
+        net[2].weight[1, 2] = 7.0
+        np.testing.assert_allclose(step(x).numpy(), net(x).numpy(), rtol=1e-6)
+
+
+def test_what_the_function_writes_stays_apart():
+    counters = [tn.zeros(2) for _ in range(12)]
+    weights = [tn.full((2,), float(i)) for i in range(12)]
+
+    def update(x):
+        for counter, weight in zip(counters, weights, strict=True):
+            counter.add_(weight * x)
+        return counters[-1] + 0
+
+    step = tn.compile(update, mode="reduce-overhead")
+    assert [step(tn.ones(2))[0].item() for _ in range(3)] == [11, 22, 33]
+    assert counters[3].tolist() == [9, 9]
+
+
+def test_parts_are_aligned_and_dtypes_apart():
+    types = (
+        [TensorType(tn.float32, (3,))] * 10
+        + [TensorType(tn.bfloat16, (70,))] * 9
+        + [TensorType(tn.int64, ())]
+    )
+    params = [Value(type) for type in types]
+    bundles = bundles_of(params, range(len(params)))
+    assert [bundle.type.dtype for bundle in bundles] == [tn.float32, tn.bfloat16]  # one number does not pay
+    for bundle in bundles:
+        assert all(start * bundle.type.dtype.itemsize % ALIGNED == 0 for start in bundle.starts)
+    bundled = Bundled(Function(params, [params[0] * 2, params[-1]]), bundles)
+    assert [param.type for param in bundled.function.params] == [types[-1], *[each.type for each in bundles]]
+
+
+def test_a_model_of_equal_and_empty_parts():
+    empty = [tn.zeros(0) for _ in range(5)]
+    shared = tn.ones(4)
+    others = [tn.full((4,), float(i)) for i in range(9)]
+    step = tn.compile(
+        lambda x: tn.cat([*empty, x, shared]) + sum(tn.cat([other, shared]) for other in others),
+        mode="reduce-overhead",
+    )
+    for i in range(3):
+        x = tn.full((4,), float(i))
+        assert step(x).tolist() == [i + 36.0] * 4 + [10.0] * 4

@@ -420,3 +420,10 @@ def test_a_tensor_of_a_foreign_array_is_a_copy_that_dlpack_brings():
     ours = tn.tensor(_Lender(array), dtype=tn.float32)
     array[0] = 9
     assert ours.dtype is tn.float32 and ours.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("read", [tn.tensor, tn.from_dlpack, tn.asarray])
+def test_views_of_pytorchs_that_negate_their_memory_are_read_as_they_look(read):
+    theirs = torch.tensor([1 + 2j, 3 - 4j]).conj().imag
+    assert theirs.is_neg()
+    assert read(theirs).tolist() == theirs.tolist() == [-2.0, 4.0]

@@ -203,6 +203,9 @@ def _imported(array: Any) -> Tensor:
         array = _Capsule(array)
     elif not hasattr(array, "__dlpack__"):
         raise ArgumentError(f"a {type(array).__name__} has no __dlpack__", help="use tenfold.tensor")
+    negates = getattr(array, "is_neg", None)  # a view of PyTorch's that does, which DLPack does not tell
+    if negates is not None and negates():
+        array = array.resolve_neg()
     kind, index = array.__dlpack_device__()
     if int(kind) == 1:
         try:

@@ -314,3 +314,17 @@ def test_the_gradient_of_a_determinant_that_is_zero_is_pytorchs(matrix, dtype):
         package.linalg.det(x).real.sum().backward()
         grads.append(x.grad.tolist())
     assert grads[0] == grads[1]
+
+
+@pytest.mark.parametrize("power", [0, 1, 2, -1])
+def test_powers_that_are_copies_are_written_into_a_wider_out(power):
+    def program(library):
+        out = library.empty(2, 2, dtype=library.float64)
+        return library.linalg.matrix_power(library.eye(2) * 3, power, out=out).tolist()
+
+    if power in (0, 1):
+        assert program(tn) == program(torch)
+        return
+    for library in (tn, torch):
+        with pytest.raises(RuntimeError):
+            program(library)

@@ -175,12 +175,14 @@ _SQUARE = [T(3, 3), T(2, 2, 2), T(0, 0), T(0, 3, 3)]
     ],
     flops="mm",
     needs="absolute_power",
+    casts_out=lambda x, n: n in (0, 1),  # PyTorch copies there
 )
 @op(
     "matrix_power(Tensor self, int n) -> Tensor",
     samples=lambda: [*[S(each, n) for n in (2, 0, 1) for each in _SQUARE], S(Matrices(3, 3), -1)],
     flops="mm",
     needs="absolute_power",
+    casts_out=lambda x, n: n in (0, 1),  # PyTorch copies there
 )
 def linalg_matrix_power(x, n):
     """The product of n copies of a matrix, or of its inverse where n is negative."""

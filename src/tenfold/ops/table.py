@@ -128,9 +128,10 @@ class Facts:
     special: tuple[float, ...] = ()  # numbers that the lowering treats in a way of their own: they may not
     # A function of tensors that runs in the op's place, and gives NotImplemented where the op itself is to.
     instead: Callable | None = None
-    # Whether an `out=` of another dtype is taken, if that holds the result, or the dtypes that are.
-    # None: if the row promotes. If not False, an op that may be told a dtype computes in that of `out=`.
-    casts_out: bool | tuple[dtypes.DType, ...] | None = None
+    # Whether an `out=` of another dtype is taken, if that holds the result, or the dtypes that are, or for
+    # which arguments. None: if the row promotes. If not False, an op that may be told a dtype computes in
+    # that of `out=`.
+    casts_out: bool | tuple[dtypes.DType, ...] | Callable[..., bool] | None = None
     fills_out: bool = False  # an `out=` of as many elements keeps its shape
     # ATen's overload with `out=`, where its name does not follow from the row's, and what the schema calls
     # the tensors that are written, where not `out` or as the results.

@@ -438,7 +438,7 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         try:
             if rows[index].fills_out and isinstance(out, Tensor) and out.numel() == result.numel():
                 result = result.reshape(out.shape)
-            return into(out, result, _casts_out(rows[index], out))
+            return into(out, result, _casts_out(rows[index], out, arguments))
         except TenfoldError as error:
             raise error.located(name, capture()) from None
 
@@ -492,10 +492,12 @@ def _computed_as(out: Any, row: Row, arguments: list[Any], told: Any) -> None:
             arguments[place] = out.dtype
 
 
-def _casts_out(row: Row, out: Any) -> bool:
+def _casts_out(row: Row, out: Any, arguments: Sequence[Any]) -> bool:
     """Whether a row writes its result into an `out=` of another dtype."""
     if isinstance(row.casts_out, tuple):
         return isinstance(out, Tensor) and out.dtype in row.casts_out
+    if callable(row.casts_out):
+        return row.casts_out(*arguments)
     return row.promote is not None if row.casts_out is None else row.casts_out
 
 

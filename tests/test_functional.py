@@ -104,6 +104,7 @@ xp.cartesian_prod(xp.tensor([1, 2]), xp.tensor([3, 4]))
 xp.atleast_2d(xp.tensor(1.0), xp.ones(2))
 xp.atleast_1d(xp.tensor(1.0))
 xp.chain_matmul(xp.ones(2, 3), xp.ones(3, 4), xp.ones(4, 2))
+xp.chain_matmul(xp.eye(2) * 3, out=xp.empty(2, 2, dtype=xp.float64))
 xp.norm(xp.tensor([3.0, 4.0]))
 xp.norm(xp.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1, keepdim=True)
 xp.norm(xp.tensor([3.0, -4.0]), p=math.inf)
@@ -132,6 +133,19 @@ def test_expressions_give_what_pytorch_gives():
             assert found.dtype.name == str(wanted.dtype).removeprefix("torch."), line
             assert tuple(found.shape) == tuple(wanted.shape), line
             np.testing.assert_array_equal(np.array(found.tolist()), np.array(wanted.tolist()), line)
+
+
+@pytest.mark.parametrize("package", [tn, torch])
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1])
+def test_the_result_type_of_a_number_beyond_64_bits_is_refused(package, number):
+    with pytest.raises(OverflowError):
+        package.result_type(package.ones(2, dtype=package.int32), number)
+
+
+@pytest.mark.parametrize("package", [tn, torch])
+def test_a_product_of_several_matrices_takes_no_wider_out(package):
+    with pytest.raises(RuntimeError):
+        package.chain_matmul(*[package.eye(2)] * 2, out=package.empty(2, 2, dtype=package.float64))
 
 
 REFUSED = [

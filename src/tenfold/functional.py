@@ -16,7 +16,7 @@ from tenfold.base.dtypes import DType, as_dtype
 from tenfold.base.errors import ArgumentError, DTypeError, ShapeError, located
 from tenfold.base.size import Size
 from tenfold.flat import build
-from tenfold.ops.numbers import of_number
+from tenfold.ops.numbers import of_number, require_width
 from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor
 from tenfold.tensor.conversions import METHODS, convert
@@ -189,6 +189,7 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
 def _operand(each: Any) -> tuple[DType, dtypes.Category]:
     if isinstance(each, Tensor):
         return each.dtype, "tensor" if each.ndim else "scalar"
+    require_width("Scalar", each)
     return of_number(each), "number"
 
 
@@ -246,8 +247,9 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of matrices, in the order of multiplications that costs least."""
-    product = aten("chain_matmul")(_several(matrices))
-    return product if out is None else into(out, product)
+    several = _several(matrices)
+    product = aten("chain_matmul")(several)
+    return product if out is None else into(out, product, casts=len(several) == 1)
 
 
 def _at_least(name: str) -> Callable[..., Any]:

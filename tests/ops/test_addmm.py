@@ -25,7 +25,9 @@ def test_addr_refuses_a_factor_that_its_dtype_cannot_hold(package, dtype, factor
 
 @pytest.mark.parametrize("package", [tn, torch])
 @pytest.mark.parametrize("factor", ["beta", "alpha"])
-@pytest.mark.parametrize("dtype, number", [("uint8", 300), ("int32", 2**40), ("int64", 2**63)])
+@pytest.mark.parametrize(
+    "dtype, number", [("uint8", 300), ("uint8", -1.5), ("int32", 2**40), ("int64", 2**63)]
+)
 @pytest.mark.parametrize(
     "name, sizes",
     [

@@ -22,7 +22,7 @@ _SCALES = "*, Scalar beta=1, Scalar alpha=1"
 def _added(base: Value, product: Value, beta: Any, alpha: Any) -> Value:
     """Half-precision products come in float32 and are rounded here, once. With beta = 0 NaNs of `base` go."""
     if base.dtype.kind == "int":
-        beta, alpha = number_in(int(beta), base.dtype), number_in(int(alpha), base.dtype)
+        beta, alpha = number_in(beta, base.dtype), number_in(alpha, base.dtype)
     if product.dtype.is_floating_point:
         beta, alpha = number_in(beta, product.dtype), number_in(alpha, product.dtype)
     if not flat.known(alpha) or alpha != 1:

@@ -38,8 +38,11 @@ PRODUCTS = {
     "addmm": (lambda t, *x: t.addmm(*x), (5,), (3, 4), (4, 5)),
     "baddbmm": (lambda t, *x: t.baddbmm(*x), (2, 3, 5), (2, 3, 4), (2, 4, 5)),
     "einsum": (lambda t, *x: t.einsum("bij,bjk->bik", *x), (2, 3, 4), (2, 4, 5)),
+    "inner": (lambda t, *x: t.inner(*x), (2, 4), (3, 4)),
+    "inner of vectors": (lambda t, *x: t.inner(*x), (4,), (4,)),
     "tensordot": (lambda t, *x: t.tensordot(*x, 1), (2, 3, 4), (4, 5)),
     "matrix power": (lambda t, x: t.linalg.matrix_power(x, 3), (3, 3)),
+    "matrix power of a batch": (lambda t, x: t.linalg.matrix_power(x, 5), (2, 3, 3)),
     "convolution": (
         lambda t, *x: t.nn.functional.conv2d(*x, stride=2, padding=1),
         (2, 3, 9, 9),

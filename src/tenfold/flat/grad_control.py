@@ -153,6 +153,18 @@ def _history(op: s.While, kept: list[int], count: int) -> list[Value]:
 
 
 def trip_count(op: s.While) -> int:
+    """How often the body runs, or an error where that is not known."""
+    count = known_trip_count(op)
+    if count is None:
+        raise UnsupportedError(
+            "the gradient of a loop needs to know how often it runs, which is not plain from its condition",
+            help="count up to a constant, with a constant start and step, or detach what comes through the "
+            "loop",
+        )
+    return count
+
+
+def known_trip_count(op: s.While) -> int | None:
     """How often the body runs, where a counter of the carry has a known start, step and bound."""
     compare = op.condition.results[0].op
     if isinstance(compare, e.Compare):
@@ -169,10 +181,7 @@ def trip_count(op: s.While) -> int:
                 count = _rounds(start, step, limit, direction)
                 if count is not None:
                     return count
-    raise UnsupportedError(
-        "the gradient of a loop needs to know how often it runs, which is not plain from its condition",
-        help="count up to a constant, with a constant start and step, or detach what comes through the loop",
-    )
+    return None
 
 
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}

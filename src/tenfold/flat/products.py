@@ -1,5 +1,5 @@
-"""The matrix products and convolutions in a FlatIR function, with their sizes and how often each runs: what
-floating-point operations are counted by."""
+"""Finds the matrix products and convolutions in a FlatIR function, with their sizes and how often each runs.
+`FlopCounterMode` counts floating-point operations from these."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
+from tenfold.base.warning import warn
 from tenfold.flat.composite import Composite
-from tenfold.flat.grad_control import trip_count
+from tenfold.flat.grad_control import known_trip_count
 from tenfold.flat.ir import Function, Op, Value
 from tenfold.flat.structured import Case, DotGeneral, While
 from tenfold.flat.windows import Convolution
@@ -100,7 +101,11 @@ def _of_while(op: While, sources: Sequence[int], times: int) -> tuple[list[Produ
         if joined == carried:
             break
         carried = joined
-    return _products(op.body, carried, times * trip_count(op))[0], carried
+    rounds = known_trip_count(op)
+    if rounds is None:
+        warn("a loop that may end after any number of rounds is counted as one round")
+        rounds = 1
+    return _products(op.body, carried, times * rounds)[0], carried
 
 
 def _of_case(op: Case, sources: Sequence[int], times: int) -> tuple[list[Product], list[int]]:

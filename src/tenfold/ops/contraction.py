@@ -313,7 +313,7 @@ def outer(x, y):
 
 @op("inner(Tensor self, Tensor other) -> Tensor",
     samples=lambda: [S(T(4), T(4)), S(T(2, 4), T(3, 4)), S(T(2, 3, 4), T(4)), S(T(), T(3))],
-    autocast="lower", flops="mm")  # fmt: skip
+    autocast="lower", flops=lambda types: "mm" if any(each.rank > 1 for each in types) else "")  # fmt: skip
 def inner(x, y):
     """The sum of products over the last dimension of both."""
     if not x.rank or not y.rank:

@@ -165,6 +165,10 @@ def _cutoff(driver, rcond, dtype):
 _SQUARE = [T(3, 3), T(2, 2, 2), T(0, 0), T(0, 3, 3)]
 
 
+def _power_flops(types):
+    return "mm" if types[0].rank == 2 else "bmm"
+
+
 @op(
     "linalg_matrix_power(Tensor self, int n) -> Tensor",
     method=False,
@@ -173,14 +177,14 @@ _SQUARE = [T(3, 3), T(2, 2, 2), T(0, 0), T(0, 3, 3)]
         S(T(2, 2, low=0, high=1), 5),
         S(Matrices(3, 3), -2),
     ],
-    flops="mm",
+    flops=_power_flops,
     needs="absolute_power",
     casts_out=lambda x, n: n in (0, 1),  # PyTorch copies there
 )
 @op(
     "matrix_power(Tensor self, int n) -> Tensor",
     samples=lambda: [*[S(each, n) for n in (2, 0, 1) for each in _SQUARE], S(Matrices(3, 3), -1)],
-    flops="mm",
+    flops=_power_flops,
     needs="absolute_power",
     casts_out=lambda x, n: n in (0, 1),  # PyTorch copies there
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from tools import mutants as mutating
 from tools.affected import ROOT, Selection, affected, declared, selections
 from tools.mutants import mutants
@@ -68,7 +70,7 @@ def test_tests_that_fail_unchanged_kill_no_mutant(tmp_path: Path, monkeypatch, c
     def passes(selection, tree, seconds):
         text = (tree / source).read_text()
         ran.append((selection, text))
-        return selection is good and "a + 1" in text
+        return selection is good and "a + 1" in text, 1.0
 
     monkeypatch.setattr(mutating, "_pass", passes)
     baseline = mutating.Baseline(tmp_path / "copy", 1)
@@ -81,12 +83,28 @@ def test_tests_that_fail_unchanged_kill_no_mutant(tmp_path: Path, monkeypatch, c
 def test_a_mutant_has_a_few_times_as_long_as_the_unchanged_sources(tmp_path, monkeypatch):
     good, slow = Selection(("tests/nn/test_plus.py",)), Selection(("tests/nn/test_slow.py",))
     monkeypatch.setattr(mutating, "selections", lambda path: [good, slow])
-    asked = []
-    monkeypatch.setattr(mutating, "_pass", lambda selection, tree, seconds: not asked.append(seconds))
-    monkeypatch.setattr(mutating.time, "monotonic", iter([0, 10, 10, 1010]).__next__)
+    took, asked = {good: 10, slow: 1000}, []
+
+    def passes(selection, tree, seconds):
+        asked.append(seconds)
+        return True, took[selection]
+
+    monkeypatch.setattr(mutating, "_pass", passes)
     baseline = mutating.Baseline(tmp_path, 600)
     assert baseline.usable(tmp_path) == [good, slow] and asked == [600, 600]
     assert baseline.limits == {good: 30 + mutating.PATIENCE, slow: 600}
+
+
+@pytest.mark.parametrize(
+    ("test", "passes"),
+    [("assert True", True), ("assert False", False), ("while True: pass", False), ("time.sleep(60)", False)],
+    ids=["passes", "fails", "computes for ever", "waits for ever"],
+)
+def test_tests_that_do_not_end_count_as_failing(test, passes, tmp_path, monkeypatch):
+    monkeypatch.setattr(mutating, "WAITING", 3)
+    (tmp_path / "test_one.py").write_text(f"import time\ndef test_one():\n    {test}\n")
+    passed, took = mutating._pass(Selection(("test_one.py",)), tmp_path, 2)
+    assert passed is passes and 0 < took < 4
 
 
 def test_every_mutant_differs_in_one_place_and_is_python(tmp_path: Path, monkeypatch):

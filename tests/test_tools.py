@@ -75,14 +75,13 @@ def test_tests_that_fail_unchanged_kill_no_mutant(tmp_path: Path, monkeypatch, c
     monkeypatch.setattr(mutating, "_pass", passes)
     baseline = mutating.Baseline(tmp_path / "copy", 1)
     for mutant in mutants(tmp_path / "main" / source):
-        assert mutating.kill(mutant, baseline) is good
+        assert mutating.judge(mutant, baseline) == mutating.Verdict(True, good)
     assert [selection for selection, _ in ran].count(broken) == 1
     assert capsys.readouterr().out == "left out, fails unchanged: pytest tests/nn/test_broken.py\n"
 
 
 def test_a_mutant_has_a_few_times_as_long_as_the_unchanged_sources(tmp_path, monkeypatch):
     good, slow = Selection(("tests/nn/test_plus.py",)), Selection(("tests/nn/test_slow.py",))
-    monkeypatch.setattr(mutating, "selections", lambda path: [good, slow])
     took, asked = {good: 10, slow: 1000}, []
 
     def passes(selection, tree, seconds):
@@ -91,8 +90,8 @@ def test_a_mutant_has_a_few_times_as_long_as_the_unchanged_sources(tmp_path, mon
 
     monkeypatch.setattr(mutating, "_pass", passes)
     baseline = mutating.Baseline(tmp_path, 600)
-    assert baseline.usable(tmp_path) == [good, slow] and asked == [600, 600]
-    assert baseline.limits == {good: 30 + mutating.PATIENCE, slow: 600}
+    limits = [baseline.limit(selection) for selection in (good, slow, good)]
+    assert limits == [30 + mutating.PATIENCE, 600, 30 + mutating.PATIENCE] and asked == [600, 600]
 
 
 @pytest.mark.parametrize(

@@ -152,32 +152,50 @@ class Baseline:
 
     def __init__(self, tree: Path, seconds: float):
         self.tree, self.seconds = tree, seconds
-        self.limits: dict[Selection, float] = {}  # of those that pass
+        self.limits: dict[Selection, float] = {}
 
-    def usable(self, path: Path) -> list[Selection]:
-        """The selections of a source file whose tests pass while nothing is changed."""
-        for each in selections(path):
-            if each not in self.limits:
-                passed, took = _pass(each, self.tree, self.seconds)
-                self.limits[each] = min(self.seconds, PATIENCE + 3 * took) if passed else 0
-                if not passed:
-                    print(f"left out, fails unchanged: pytest {shlex.join(each.arguments())}", flush=True)
-        return [each for each in selections(path) if self.limits[each]]
+    def limit(self, selection: Selection) -> float:
+        """How long these tests may take on a mutant; 0 if they fail while nothing is changed."""
+        if selection not in self.limits:
+            passed, took = _pass(selection, self.tree, self.seconds)
+            self.limits[selection] = min(self.seconds, PATIENCE + 3 * took) if passed else 0
+            if not passed:
+                print(f"left out, fails unchanged: pytest {shlex.join(selection.arguments())}", flush=True)
+        return self.limits[selection]
 
 
-def kill(mutant: Mutant, baseline: Baseline) -> Selection | None:
-    """The selection of tests that fails on a mutant and on nothing else, or None if all pass."""
-    usable = baseline.usable(mutant.path)
-    place = baseline.tree / mutant.path.relative_to(ROOT)
+@dataclass(frozen=True)
+class Verdict:
+    """Whether tests that pass unchanged ran on a mutant, and those that failed."""
+
+    tried: bool
+    killer: Selection | None = None
+
+
+def judge(mutant: Mutant, baseline: Baseline) -> Verdict:
+    """Run the selections of a mutant's file, the nearest first, until one fails."""
+    tried = False
+    for selection in selections(mutant.path):
+        limit = baseline.limit(selection)
+        if limit:
+            tried = True
+            with applied(mutant, baseline.tree):
+                passed, _ = _pass(selection, baseline.tree, limit)
+            if not passed:
+                return Verdict(tried, selection)
+    return Verdict(tried)
+
+
+@contextlib.contextmanager
+def applied(mutant: Mutant, tree: Path) -> Iterator[None]:
+    """A block in which a copy of the project has the change."""
+    place = tree / mutant.path.relative_to(ROOT)
     original = place.read_text()
     place.write_text(mutant.text())
     try:
-        for selection in usable:
-            if not _pass(selection, baseline.tree, baseline.limits[selection])[0]:
-                return selection
+        yield
     finally:
         place.write_text(original)
-    return None
 
 
 def _pass(selection: Selection, tree: Path, seconds: float) -> tuple[bool, float]:
@@ -233,15 +251,16 @@ def main() -> None:
         """Try one mutant after the other in a copy of the project; how many there were."""
         baseline, tried = Baseline(tree, given.seconds), 0
         for number, mutant in waiting:
-            if not baseline.usable(mutant.path):
-                print(f"{number}/{len(chosen)} not tried, no test passes unchanged: {mutant}", flush=True)
-                continue
-            tried += 1
             began = time.monotonic()
-            killer = kill(mutant, baseline)
-            by = f"fails {killer.paths[0]}" if killer else "PASSES ALL"
+            verdict = judge(mutant, baseline)
+            tried += verdict.tried
+            if verdict.killer:
+                by = f"fails {verdict.killer.paths[0]}"
+            else:
+                by = "PASSES ALL" if verdict.tried else "not tried, no test passes unchanged"
             print(f"{number}/{len(chosen)} {by}, {time.monotonic() - began:.0f} s: {mutant}", flush=True)
-            survived.extend([] if killer else [mutant])
+            if verdict.tried and not verdict.killer:
+                survived.append(mutant)
         return tried
 
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(given.jobs) as pool:

@@ -11,7 +11,7 @@ from tenfold.flat.elementwise import Convert
 from tenfold.flat.half_products import HALVES
 from tenfold.flat.ir import Op, Value
 from tenfold.flat.structured import CustomCall, DotGeneral
-from tenfold.ops.row_products import DTYPES, OPS, WARPS, Product, multiply
+from tenfold.ops.row_products import DTYPES, OPS, Product, multiply
 from tenfold.ops.tile_kernels import TARGET, UNROLLED, call, norm
 from tenfold.ops.tile_units import Graph, Unit, unwidened
 
@@ -36,10 +36,9 @@ def product_unit(op: DotGeneral, graph: Graph) -> Unit | None:
     graph.taken.update(steps.ops)
     options["steps"] = tuple(steps.steps)
     grid = -(-options["count"] // options["each"])
-    warps = WARPS[product.by_rows]
 
     def made(operands: Sequence[Value]) -> Sequence[Value]:
-        return call(multiply, operands, [result.type], grid, warps, **options)
+        return call(multiply, operands, [result.type], grid, product.warps, **options)
 
     return Unit((row, product.matrix, *first, *steps.loaded), made, ((0, result),))
 

@@ -23,6 +23,7 @@ PROGRAMS = 256  # that keep a GPU busy
 MOST = 8  # rows of the matrix that a program takes
 COLUMNS = 16  # of it, which fill what a GPU reads of memory at a time
 WARPS = {True: 8, False: 16}  # of a program that takes rows, or columns
+NARROW = 4  # of one that takes rows which are one strip at most
 
 
 def _tanh(k, x):
@@ -171,6 +172,11 @@ class Product(NamedTuple):
     @property
     def width(self) -> int:
         return self.matrix.shape[1 if self.by_rows else 0]
+
+    @property
+    def warps(self) -> int:
+        """Of a program. Fewer wait less for each other to add up a row."""
+        return NARROW if self.by_rows and self.width <= STRIP else WARPS[self.by_rows]
 
     def division(self) -> dict[str, int | bool]:
         """How it is divided up: rows or columns of the matrix for a program, and strips of each."""

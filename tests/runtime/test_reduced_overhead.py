@@ -7,7 +7,8 @@ import pytest
 
 import tenfold as tn
 from tenfold import nn
-from tenfold.runtime import executables, reduced_overhead
+from tenfold.engines import xla
+from tenfold.runtime import checks, executables, reduced_overhead
 
 CACHE = (2, 4, 256, 16)
 
@@ -148,6 +149,64 @@ def test_a_check_that_fails_raises_and_leaves_the_state():
     with pytest.raises(IndexError):
         step(tn.tensor([300]), row).item()
     assert step(tn.tensor([2]), row).item() == 2 * row.numel()
+
+
+def writer(cache):
+    step = tn.compile(lambda place, row: cache.index_copy_(0, place, row), mode="reduce-overhead")
+    return lambda place, value: step(tn.tensor([place]), tn.full((1, 500), float(value)))
+
+
+def test_after_a_check_that_failed_nothing_is_written_until_its_error_is_raised():
+    cache = tn.zeros(64, 500)
+    write = writer(cache)
+    write(1, 7)
+    write(99, 8)
+    later = []
+    with pytest.raises(IndexError):
+        for _ in range(2 * checks.RUNS):
+            write(2, 9)
+            later.append(1)
+    assert len(later) <= checks.RUNS + checks.AHEAD
+    assert cache[:6, 0].tolist() == [0, 7, 0, 0, 0, 0]
+    write(3, 5)
+    assert cache[:6, 0].tolist() == [0, 7, 0, 5, 0, 0]
+
+
+def test_reading_state_tells_of_a_check_that_failed_in_the_last_run():
+    cache = tn.zeros(64, 500)
+    write = writer(cache)
+    for place in (0, 1, 2, -65):
+        write(place, place)
+    with pytest.raises(IndexError):
+        cache.tolist()
+    assert cache[:6, 0].tolist() == [0, 1, 2, 0, 0, 0]
+
+
+def test_few_verdicts_are_read(monkeypatch):
+    cache = tn.zeros(64, 500)
+    write = writer(cache)
+    write(0, 1)
+    cache.tolist()
+    reads = []
+    number = xla.number
+    monkeypatch.setattr(xla, "number", lambda *arguments: reads.append(1) or number(*arguments))
+    for place in range(4 * checks.RUNS):
+        write(place, place)
+    assert len(reads) == 3  # the last is on its way
+    assert cache[:, 0].tolist() == [*range(32), *[0] * 32]
+
+
+def test_a_loop_with_checks_copies_nothing(monkeypatch):
+    table = tn.arange(512.0).eval()
+    step = tn.compile(lambda place: (place + 1, table[place]), mode="reduce-overhead")
+    place = tn.zeros(1, dtype=tn.int64).eval()
+    for i in range(300):
+        place, value = step(place)
+        if i == 150:
+            found = executable(step)
+            assert 0 < len(found._bound) <= reduced_overhead.GRAPHS
+            monkeypatch.setattr(found, "_copying", None)
+    assert (place.item(), value.item()) == (300, 299)
 
 
 def test_large_arrays_are_passed_as_they_are():

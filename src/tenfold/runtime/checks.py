@@ -3,7 +3,8 @@ is raised for it.
 
 A program that writes over its inputs must lose nothing when a check fails: it gives them back unchanged. On a
 GPU nobody waits for the verdict: the error is raised by whoever reads a result, or a few runs later, or else
-printed when the program ends.
+printed when the program ends. Reading a verdict costs as much as a tenth of a short call, so with
+`mode="reduce-overhead"` a run passes its verdict to the next, and one in several is read.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.devices import Device
-from tenfold.base.errors import TenfoldError
+from tenfold.base.errors import EngineError, TenfoldError
 from tenfold.base.forking import forkable
 from tenfold.engines import xla
 from tenfold.flat.channels_last import channels_last
@@ -45,6 +48,26 @@ def guarded(function: Function, donated: Donations, device: Device) -> tuple[Fun
     if _costly(function, checks, others):
         return _branching(function, checks, donated), checks
     return _restoring(updated_last(idle, donated), checks, others), checks
+
+
+def chained(function: Function, donated: Donations, device: Device) -> tuple[Function, list[Check]]:
+    """As `guarded`, for a program whose last parameter is the verdict of the run before and whose last result
+    is its own. After a run that failed, the next ones change nothing and pass its verdict on. A program
+    without checks gets neither."""
+    if not any(isinstance(op, Check) for op in function.ops):
+        return guarded(function, donated, device)
+    before = flat.Value(TensorType(VERDICT, ()))
+    follows = flat.eq(before, 0)
+    results = [flat.check(function.results[0], follows, EngineError, "an earlier run failed")]
+    params = [*function.params, before]
+    function, checks = guarded(
+        Function(params, [*results, *function.results[1:]], function.name), donated, device
+    )
+    if any(isinstance(op, Check) for op in function.ops):
+        results = [*function.results, _verdict(checks)]
+        function = _without_checks(Function(function.params, results, function.name))
+    *results, verdict = function.results
+    return Function(params, [*results, flat.where(follows, verdict, before)], function.name), checks
 
 
 class Loaded:
@@ -90,10 +113,59 @@ class Loaded:
         return error.located("", failed.source, []) if isinstance(error, TenfoldError) else error
 
 
+class Chained(Loaded):
+    """A program that `chained` made: one verdict in `RUNS` is read, while later runs are under way."""
+
+    __slots__ = ("_before", "_lock", "_read", "_runs", "_zero")
+
+    def __init__(self, device: Device, executable: Steady, checks: Sequence[Check], donated: bool):
+        super().__init__(device, executable, checks, donated)
+        self._lock = forkable(threading.Lock())
+        self._zero = xla.put(np.zeros((), VERDICT.numpy), device)
+        self._before = self._zero  # the verdict of the last run
+        self._read: Any = None  # a verdict that is on its way to the host
+        self._runs = 0  # since then, or since the first one that is not settled
+
+    def __call__(
+        self, buffers: Sequence[Any], held: list[Any], ahead: bool = False
+    ) -> tuple[list[Any], TenfoldError | None]:
+        with self._lock:
+            results = self.executable([*buffers, self._before], held)
+            self._before = results[-1]
+            self._runs += 1
+            if self._runs >= RUNS and self._read is None:
+                self._read, self._runs = self._before, 0
+                xla.fetch_ahead(self._read)
+        if self.donated or ahead:
+            if self not in _running:
+                _settle_at_exit()
+                _running[self] = None
+            return results, None
+        return results, self.settled()
+
+    def settled(self, ahead: int = 0) -> TenfoldError | None:
+        """The error of the first run that failed, if it is known by now without waiting for the last runs."""
+        with self._lock:
+            verdict = self._before if ahead == 0 else self._read if self._runs >= ahead else None
+            if verdict is None:
+                return None
+            failure = self.failure([verdict])
+            self._read = None
+            if ahead == 0:
+                self._runs = 0
+                _running.pop(self, None)
+            if failure is not None:
+                self._before = self._zero
+        return failure
+
+
+RUNS = 8  # of a chained program, of which one verdict is read
+_running: dict[Chained, None] = {}  # whose last runs are not settled
 _lock = forkable(threading.Lock())
 _unsettled: list[tuple[Loaded, Any]] = []
 AHEAD = 2  # runs that may be under way unsettled, so that the device never waits for the next
 os.register_at_fork(after_in_child=_unsettled.clear)  # the parent hears of them
+os.register_at_fork(after_in_child=_running.clear)
 
 
 def _settle_later(loaded: Loaded, results: list[Any]) -> None:
@@ -118,6 +190,10 @@ def _tell() -> None:
 def settle(ahead: int = 0) -> None:
     """Raise the error of a run whose verdict nobody has waited for, if there is one; but do not wait for the
     last runs, so many `ahead`."""
+    for chain in list(_running):
+        failure = chain.settled(ahead)
+        if failure is not None:
+            raise failure
     while len(_unsettled) > ahead:
         with _lock:
             if len(_unsettled) <= ahead:

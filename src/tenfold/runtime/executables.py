@@ -23,7 +23,7 @@ from tenfold.base.meshes import Partitioned
 from tenfold.engines import xla
 from tenfold.flat.fusions import is_plain
 from tenfold.flat.half_products import narrowed
-from tenfold.flat.ir import Function, TensorType
+from tenfold.flat.ir import Function
 from tenfold.flat.quotients import rounded_once
 from tenfold.flat.reducing import summed_wide
 from tenfold.flat.regions import everywhere
@@ -36,7 +36,7 @@ from tenfold.ops.loop_matrices import transposed_before_loops
 from tenfold.ops.tile_absorbing import absorbed
 from tenfold.runtime import cache, tiers
 from tenfold.runtime.background import background
-from tenfold.runtime.checks import VERDICT, Donations, Loaded, guarded
+from tenfold.runtime.checks import Chained, Donations, Loaded, chained, guarded
 from tenfold.runtime.packing import Packing
 from tenfold.runtime.reduced_overhead import PLATFORMS, Rooms, Steady
 from tenfold.runtime.unoptimized import Hasty
@@ -191,20 +191,26 @@ def _loaded(
             donated = packing.donated(donated, function)
         else:
             function = _prepared(function, device)
+        if lasting is not None:
+            return _steady(function, device, donated, lasting)
         function, checks = guarded(function, donated, device)
         layout = device if isinstance(device, Partitioned) else None
-        if lasting is not None:
-            told = any(isinstance(op, Check) for op in function.ops)
-            rooms = Rooms(function, donated, TensorType(VERDICT, ()) if told else None, lasting)
-            module = stablehlo.emit(rooms.function, rooms.donated, layout, xla.exact(device))
-            executable = _compiled(module, device)
-            again = functools.partial(_copy, executable, module, device)
-            return Loaded(device, Steady(executable, rooms, device, again), checks, bool(donated))
         module = stablehlo.emit(function, donated, layout, xla.exact(device))
     work = tiers.work_of(function)
     if tiers.compiles_in_haste(work, device, xla.is_deterministic()) and is_plain(function):
         return _loaded_in_haste(module, device, checks, bool(donated))
     return Loaded(device, _compiled(module, device), checks, bool(donated))
+
+
+def _steady(function: Function, device: Device, donated: Donations, lasting: Sequence[int]) -> Loaded:
+    """The executable of a function whose small inputs and results keep their places."""
+    function, checks = chained(function, donated, device)
+    rooms = Rooms(function, donated, lasting)
+    module = stablehlo.emit(rooms.function, rooms.donated, None, xla.exact(device))
+    executable = _compiled(module, device)
+    again = functools.partial(_copy, executable, module, device)
+    kind = Chained if checks else Loaded
+    return kind(device, Steady(executable, rooms, device, again), checks, bool(donated))
 
 
 def _loaded_in_haste(module: stablehlo.Module, device: Device, checks: list[Check], donated: bool) -> Loaded:

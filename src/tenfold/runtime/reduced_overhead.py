@@ -48,19 +48,17 @@ class Room(NamedTuple):
 
 class Rooms:
     """A program with one more parameter for each small result that nothing else lends its memory to: the
-    place for it. A verdict, which has no value in the program, is one more result. Of the inputs that are
-    `lasting`, which seldom change from call to call, the small ones are bundled."""
+    place for it. Of the inputs that are `lasting`, which seldom change from call to call, the small ones are
+    bundled."""
 
-    def __init__(
-        self, function: Function, donated: Donations, verdict: TensorType | None, lasting: Sequence[int]
-    ):
+    def __init__(self, function: Function, donated: Donations, lasting: Sequence[int]):
         lent = {place for place, _ in donated}
         small = [i for i in lasting if i not in lent and is_small(function.params[i].type)]
         bundled = Bundled(function, bundles_of(function.params, small))
         self.arguments = bundled.arguments
         function, donated = bundled.function, bundled.donated(donated)
         taken = {result for _, result in donated}
-        types = [result.type for result in function.results] + ([] if verdict is None else [verdict])
+        types = [result.type for result in function.results]
         self.results = [i for i, type in enumerate(types) if i not in taken and is_small(type)]
         self.types = [types[i] for i in self.results]
         lent = {place for place, _ in donated}

@@ -301,8 +301,8 @@ class OpenSpecialization(Specialization):
         padded = {
             i: self._padded(value, whole[place].shape)
             for i, (place, value) in enumerate(zip(self.plan.places, values, strict=True))
-            if type(self.plan.alone[i].source) is int
-            and self.plan.alone[i].source in self.padded
+            if type(self.plan.alone[i][0]) is int
+            and self.plan.alone[i][0] in self.padded
             and value.type is not whole[place]
         }
         for i, place in enumerate(self.plan.places):

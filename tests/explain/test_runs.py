@@ -28,6 +28,14 @@ def test_programs_are_told_with_their_tier_and_place(on_all_tiers):
     assert any(place == "test_runs.py" and tier in ("numpy", "background", "xla") for place, tier in places)
 
 
+def test_small_programs_are_counted_together(on_all_tiers):
+    before = sum(each.times for each in runs.programs_run() if each.program.startswith("small programs"))
+    (tn.ones(2) + 1).tolist()
+    (tn.ones(2) * 3).tolist()
+    (small,) = [each for each in runs.programs_run() if each.program.startswith("small programs")]
+    assert small.times >= before + 2 and small.tier == "numpy"
+
+
 def test_programs_for_open_sizes_are_counted():
     @tn.compile
     def doubled(x):

@@ -49,9 +49,10 @@ def compiled_functions() -> list[Compiled]:
 
 
 def programs_run() -> list[Run]:
-    """Every program that ran on tier 0 or was about to be compiled, the most frequent first."""
+    """Every program that ran on tier 0 or was about to be compiled, the most frequent first. Small programs
+    that ran op by op are counted together."""
     programs = []
-    for record, times in runs.records():
+    for record, times in runs.all_records():
         ops = ", ".join(record.names) + (f", and {record.more} more" if record.more else "")
         place = record.source.short if record.source else ""
         programs.append(Run(times, record.tier, ops, place, record.reason))

@@ -39,6 +39,9 @@ class Record(NamedTuple):
         return f"{self.tier:<10} {program}  ({self.reason})"
 
 
+_SMALL = Record(
+    ("small programs, op by op",), 0, None, Tier.NUMPY.value, "calling an executable would take as long"
+)
 _lock = forkable(threading.Lock())
 _records: OrderedDict[Record, int] = OrderedDict()  # how often
 _seen: OrderedDict[int, int] = OrderedDict()  # programs, and programs but for their numbers
@@ -99,15 +102,17 @@ def records() -> list[tuple[Record, int]]:
         return list(_records.items())
 
 
+def all_records() -> list[tuple[Record, int]]:
+    """The records, and before them one for all small programs that ran op by op."""
+    return [(_SMALL, small.ran), *records()] if small.ran else records()
+
+
 def explain_runs() -> str:
     """What ran on which tier, how often, and why: a line for each program that ran on tier 0 or was about to
     be compiled, the last one last. Small programs that ran op by op are counted together."""
     lines: dict[str, int] = {}
-    for record, times in records():  # places in one line of the user's are one
+    for record, times in all_records():  # places in one line of the user's are one
         lines[str(record)] = lines.pop(str(record), 0) + times
-    if small.ran:
-        reason = "to call an executable would take as long"
-        lines = {f"{'numpy':<10} small programs, op by op  ({reason})": small.ran, **lines}
     if not lines:
         return "no program was run yet, or all were found compiled"
     return "\n".join(f"{times:>6} x {line}" for line, times in lines.items())

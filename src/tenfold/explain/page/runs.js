@@ -6,7 +6,7 @@ class RunsPage {
   constructor({ title, runs }) {
     at("title").textContent = title;
     document.body.className = "runs-page";
-    for (const each of document.querySelectorAll("nav, .tools .field, .search, #memory, #help")) each.remove();
+    for (const each of document.querySelectorAll("nav, .search, #memory, #help")) each.remove();
     Page.prototype.theme.call(this);
     const again = runs.functions.filter((each) => each.recompiled).length;
     Page.prototype.factsOf.call(this, [
@@ -30,7 +30,7 @@ class RunsPage {
         ? table(["times", "tier", "program", "why there"], runs.programs.map((each) => [
           each.times, { tier: each.tier }, [each.program, each.place], each.reason,
         ]))
-        : paragraph("There was none, or each was so small that tier 0 ran its ops one by one."),
+        : paragraph("There was none."),
     );
     at("views").replaceChildren(root);
     at("detail").textContent = "numpy: run at once on tier 0. xla: compiled first. background: run on tier 0 while XLA compiles it.";

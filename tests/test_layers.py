@@ -102,6 +102,19 @@ def test_a_cycle_among_the_modules_of_a_package_is_found(problems):
     ]
 
 
+def test_late_imports_make_no_cycle_but_point_downward(problems):
+    block = "with late_imports(__name__) as late:\n    from {} import {} as {}\n"
+    files = {
+        "nn/__init__.py": block.format("tenfold.nn.linear", "Linear", "Linear"),
+        "nn/linear.py": "from tenfold.nn import Linear\n",
+        "flat/__init__.py": block.format("tenfold.tensor", "Tensor", "Tensor"),
+        "tensor.py": "",
+    }
+    assert problems(files) == [
+        "flat/__init__.py:2: tenfold.flat imports tenfold.tensor, which lies above it"
+    ]
+
+
 def test_a_cycle_among_the_packages_of_a_layer_is_found(problems):
     files = {
         "nn/linear.py": "import tenfold.optim.sgd\n",

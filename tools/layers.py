@@ -74,7 +74,9 @@ class Import:
     target: str
     path: Path
     line: int
-    scope: str  # "module", "function", or "types" for what stands under `if TYPE_CHECKING`
+    # "module", "function", or "types" for what loads nothing here: under `if TYPE_CHECKING`, or in a block
+    # of late imports.
+    scope: str
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,10 @@ class ImportReader(ast.NodeVisitor):
             self.visit_in(self.scope, node.orelse)
         else:
             self.generic_visit(node)
+
+    def visit_With(self, node: ast.With) -> None:
+        late = ast.unparse(node.items[0].context_expr).startswith("late_imports(")
+        self.visit_in("types" if late else self.scope, ast.iter_child_nodes(node))
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
         self.visit_in("function", ast.iter_child_nodes(node))

@@ -1,13 +1,17 @@
 """Packages whose submodules load when used."""
 
+import builtins
+import compileall
+import importlib
 import subprocess
 import sys
+import threading
 from types import ModuleType
 
 import pytest
 
 import tenfold as tn
-from tenfold.base.late import late_names, written_names
+from tenfold.base.late import late_imports
 
 FRESH = """
 import sys
@@ -49,29 +53,75 @@ def test_an_unknown_name_is_an_error_that_suggests_one():
         tn.nn.utils.clip_grad_nrm_  # noqa: B018
 
 
-WRITTEN = """
-from tenfold.base.late import late_names
-from p.first import One as One
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Writes a package `late_package` from its source and those of its submodules, and imports it."""
 
-if TYPE_CHECKING:
-    from p import third as third
-    from p.second import (
-        Two as Two,  # with a word on it
-        Three as Three,
-    )
-    from p.third import hidden
+    def write(source: str, **submodules: str) -> ModuleType:
+        folder = tmp_path / "late_package"
+        folder.mkdir()
+        for name, text in {"__init__": source, **submodules}.items():
+            (folder / f"{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path)
+        for name in ("late_package", *[f"late_package.{each}" for each in submodules]):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        return importlib.import_module("late_package")
+
+    return write
+
+
+LATE = """
+from tenfold.base.late import late_imports
+from late_package.first import One as One
+import late_package.first
+
+with late_imports(__name__) as late:
+    from late_package import third as third, first as first
+    from late_package.second import Two as Two, Three as Three
+
+__getattr__, __dir__, __all__ = late.attributes()
 """
 
 
-def test_late_and_public_names_are_those_imported_as_themselves():
-    late = {"third": [], "second": ["Two", "Three"]}
-    assert written_names("p", WRITTEN) == (late, ["One", "third", "Two", "Three"])
+def test_names_are_public_and_load_with_their_submodule(package):
+    second = "loaded = True\nTwo, Three, other = 2, 3, 4"
+    found = package(LATE, first="One = 1", second=second, third="Four = 4")
+    assert set(found.__all__) == {"One", "third", "first", "Two", "Three"}
+    assert {"third", "second", "Two"} <= set(dir(found))
+    assert not {"late_package.second", "late_package.third"} & set(sys.modules)
+    assert (found.Two, found.__dict__["Three"]) == (2, 3) and "other" not in found.__dict__
+    assert found.third.Four == 4 and found.first.One == 1 and found.second.loaded
 
 
-def test_a_submodule_may_not_bring_its_own_name(tmp_path, monkeypatch):
-    package = ModuleType("p")
-    package.__file__ = str(tmp_path / "p.py")
-    (tmp_path / "p.py").write_text("if TYPE_CHECKING:\n    from p.sgd import sgd as sgd\n")
-    monkeypatch.setitem(sys.modules, "p", package)
+def test_a_block_reads_no_source_and_leaves_imports_as_they_were(package, tmp_path):
+    ordinary = builtins.__import__
+    found = package(LATE, first="One = 1", second="Two = Three = 2", third="")
+    assert builtins.__import__ is ordinary
+    compileall.compile_dir(tmp_path, quiet=1, legacy=True)
+    for path in (tmp_path / "late_package").glob("*.py"):
+        path.unlink()
+    for name in [name for name in sys.modules if name.startswith("late_package")]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    again = importlib.import_module("late_package")
+    assert again.__file__.endswith(".pyc") and again.__all__ == found.__all__ and again.Two == 2
+
+
+def test_other_threads_import_while_a_block_runs():
+    module = ModuleType("late_package")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "late_package", module)
+        with late_imports("late_package"):
+            thread = threading.Thread(target=exec, args=("from wave import open as taken", seen := {}))
+            thread.start()
+            thread.join()
+    assert callable(seen["taken"])
+
+
+def test_a_submodule_may_not_bring_its_own_name(package):
+    source = (
+        "from tenfold.base.late import late_imports\n"
+        "with late_imports(__name__) as late:\n    from late_package.sgd import sgd as sgd\n"
+    )
     with pytest.raises(AssertionError):
-        late_names("p")
+        package(source, sgd="sgd = 1")

@@ -2,65 +2,106 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
-import re
 import sys
+import threading
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenfold.base.errors import unknown_name
 from tenfold.base.garbage import kept
 
-# `from tenfold.nn.linear import Linear as Linear`, in parentheses where there are many names.
-_IMPORT = re.compile(r"^( *)from ([\w.]+) import (\([^)]*\)|.*)", re.MULTILINE)
-_ITSELF = re.compile(r"\b(\w+) as \1\b")
+_replacing = threading.Lock()  # held while `__import__` is another one
 
 
-def late_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """The `__getattr__`, `__dir__` and `__all__` of a package, from the imports in its own source.
+class _LateName(NamedTuple):
+    """Stands for a submodule, or for a name that it brings, while a package is imported."""
 
-    Each name is written once, imported as itself (`Linear as Linear`), which type checkers take for public.
-    What stands under `if TYPE_CHECKING:` loads with its submodule, when it is used. A submodule is a name of
-    the package too. So none may bring a name equal to its own: whoever imports such a submodule by its path
-    would bind the module to that name.
+    submodule: str
+    name: str | None = None
+
+
+class _LateModule:
+    """What import statements take late names from."""
+
+    def __init__(self, package: str, module: str):
+        self._submodule = module.removeprefix(package).removeprefix(".")
+
+    def __getattr__(self, name: str) -> _LateName:
+        return _LateName(self._submodule, name) if self._submodule else _LateName(name)
+
+
+class late_imports:
+    """A block at the end of a package, whose imports of its own submodules take effect when they are used:
+
+        with late_imports(__name__) as late:
+            from tenfold.optim.sgd import SGD as SGD
+
+        __getattr__, __dir__, __all__ = late.attributes()
+
+    Each name is written once, imported as itself, which type checkers take for public. The statements of the
+    block run, but load nothing: `__import__` hands them stand-ins. What a package imports before the block is
+    there at once; of that, all but modules is public too.
+
+    A submodule is a name of the package. So none may bring a name equal to its own: whoever imports such a
+    submodule by its path would bind the module to that name.
     """
-    namespace = vars(sys.modules[package])
-    names_of, public = written_names(package, Path(namespace["__file__"]).read_text(encoding="utf-8"))
-    assert not any(submodule in names for submodule, names in names_of.items())
-    module_of = {name: submodule for submodule, names in names_of.items() for name in (submodule, *names)}
 
-    def load(name: str) -> Any:
-        if name not in module_of:
-            raise unknown_name(package, name, [*namespace, *module_of])
-        submodule = module_of[name]
+    def __init__(self, package: str):
+        self._package = package
+        self._namespace = vars(sys.modules[package])
+        self._public = [
+            name
+            for name, value in self._namespace.items()
+            if not (name.startswith("_") or isinstance(value, ModuleType) or value is late_imports)
+        ]
+        self._names_of: dict[str, list[str]] = {}  # of each submodule that loads late
+        self._submodule_of: dict[str, str] = {}
+
+    def __enter__(self) -> late_imports:
+        _replacing.acquire()
+        self._import = builtins.__import__
+        builtins.__import__ = self._stand_in
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        builtins.__import__ = self._import
+        _replacing.release()
+        for name, value in list(self._namespace.items()):
+            if isinstance(value, _LateName):
+                assert value.name != value.submodule
+                del self._namespace[name]
+                self._public.append(name)
+                self._submodule_of[name] = self._submodule_of[value.submodule] = value.submodule
+                self._names_of.setdefault(value.submodule, []).extend([name] if value.name else [])
+
+    def _stand_in(self, name: str, globals: Any = None, *others: Any, **keywords: Any) -> Any:
+        """The module that one of the block's imports names; other threads import as ever."""
+        if globals is self._namespace:
+            return _LateModule(self._package, name)
+        return self._import(name, globals, *others, **keywords)
+
+    def attributes(self) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+        """The `__getattr__`, `__dir__` and `__all__` of the package."""
+        return self._load, lambda: sorted({*self._namespace, *self._submodule_of}), self._public
+
+    def _load(self, name: str) -> Any:
+        namespace, submodule = self._namespace, self._submodule_of.get(name)
+        if submodule is None:
+            raise unknown_name(self._package, name, [*namespace, *self._submodule_of])
         with kept():
-            module = importlib.import_module(f"{package}.{submodule}")
-        for each in names_of[submodule]:
+            module = importlib.import_module(f"{self._package}.{submodule}")
+        namespace.setdefault(submodule, module)
+        for each in self._names_of[submodule]:
             namespace.setdefault(each, getattr(module, each))  # what a program has put there stays
         return namespace[name]
 
-    return load, lambda: sorted({*namespace, *module_of}), public
-
-
-def written_names(package: str, source: str) -> tuple[dict[str, list[str]], list[str]]:
-    """From the source of a package: the names of each submodule that loads late, and all public names."""
-    names_of: dict[str, list[str]] = {}
-    public: list[str] = []
-    for indent, module, imported in _IMPORT.findall(source):
-        names = _ITSELF.findall(imported)
-        public += names
-        if indent and module == package:
-            names_of.update({submodule: [] for submodule in names if submodule not in names_of})
-        elif indent:
-            names_of.setdefault(module.removeprefix(f"{package}."), []).extend(names)
-    return names_of, public
-
 
 def load_all(module: ModuleType) -> None:
-    """Bring into a package's namespace all that `late_names` would bring when it is used."""
+    """Bring into a package's namespace all that loads when it is used."""
     load = vars(module).get("__getattr__")
-    if getattr(load, "__module__", None) == __name__:
+    if isinstance(getattr(load, "__self__", None), late_imports):
         for name in dir(module):
             getattr(module, name)

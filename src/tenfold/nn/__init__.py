@@ -3,14 +3,8 @@
 A file of layers loads when one of them is first used.
 """
 
-from typing import TYPE_CHECKING
-
-from tenfold.base.late import late_names
-from tenfold.nn import (
-    functional as functional,
-    init as init,
-    optimized,  # noqa: F401  it tells modules how they are compiled
-)
+from tenfold.base.late import late_imports
+from tenfold.nn import optimized  # noqa: F401  it tells modules how they are compiled
 from tenfold.nn.module import Module as Module
 from tenfold.nn.parameter import (
     Buffer as Buffer,
@@ -19,8 +13,15 @@ from tenfold.nn.parameter import (
     UninitializedParameter as UninitializedParameter,
 )
 
-if TYPE_CHECKING:
-    from tenfold.nn import grad as grad, modules as modules, parallel as parallel, utils as utils
+with late_imports(__name__) as late:
+    from tenfold.nn import (
+        functional as functional,
+        grad as grad,
+        init as init,
+        modules as modules,
+        parallel as parallel,
+        utils as utils,
+    )
     from tenfold.nn.activation import (
         CELU as CELU,
         ELU as ELU,
@@ -207,4 +208,4 @@ if TYPE_CHECKING:
         TransformerEncoderLayer as TransformerEncoderLayer,
     )
 
-__getattr__, __dir__, __all__ = late_names(__name__)
+__getattr__, __dir__, __all__ = late.attributes()

@@ -3,12 +3,10 @@
 A file of them loads when one of its names is first used.
 """
 
-from typing import TYPE_CHECKING
-
-from tenfold.base.late import late_names
+from tenfold.base.late import late_imports
 from tenfold.optim.optimizer import Optimizer as Optimizer
 
-if TYPE_CHECKING:
+with late_imports(__name__) as late:
     from tenfold.optim import lr_scheduler as lr_scheduler, swa_utils as swa_utils
     from tenfold.optim.adafactor import Adafactor as Adafactor
     from tenfold.optim.adam import (
@@ -29,4 +27,4 @@ if TYPE_CHECKING:
     from tenfold.optim.sgd import ASGD as ASGD, SGD as SGD
     from tenfold.optim.sparse_adam import SparseAdam as SparseAdam
 
-__getattr__, __dir__, __all__ = late_names(__name__)
+__getattr__, __dir__, __all__ = late.attributes()

@@ -1,15 +1,13 @@
 """`tenfold.nn.utils`: what is done to modules and parameters as a whole. Most submodules load when used."""
 
-from typing import TYPE_CHECKING
-
-from tenfold.base.late import late_names
+from tenfold.base.late import late_imports
 from tenfold.nn.utils.spectral_norm import (
     remove_spectral_norm as remove_spectral_norm,
     spectral_norm as spectral_norm,
 )
 from tenfold.nn.utils.weight_norm import remove_weight_norm as remove_weight_norm, weight_norm as weight_norm
 
-if TYPE_CHECKING:
+with late_imports(__name__) as late:
     from tenfold.nn.utils import (
         parametrizations as parametrizations,
         parametrize as parametrize,
@@ -40,4 +38,4 @@ if TYPE_CHECKING:
         convert_conv3d_weight_memory_format as convert_conv3d_weight_memory_format,
     )
 
-__getattr__, __dir__, __all__ = late_names(__name__)
+__getattr__, __dir__, __all__ = late.attributes()

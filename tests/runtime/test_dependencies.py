@@ -447,3 +447,52 @@ def test_a_hook_on_an_argument_whose_gradient_is_taken_outside_is_refused():
 
     with pytest.raises(tn.TraceError, match="a hook"):
         tn.compile(hooked)(tn.ones(2, requires_grad=True))
+
+
+@pytest.mark.parametrize("kind", ["leaf", "computed"])
+@pytest.mark.parametrize("of_a_part", [False, True])
+@pytest.mark.parametrize("way", ["no_grad", "detach", "data"])
+@pytest.mark.parametrize("wrap", WAYS)
+def test_gradients_of_arguments_pass_by_writes_without_them(wrap, way, of_a_part, kind):
+    def program(library, wrap):
+        def square(x):
+            with library.set_grad_enabled(way != "no_grad"):
+                seen = {"no_grad": lambda: x, "detach": x.detach, "data": lambda: x.data}[way]()
+                (seen[:1] if of_a_part else seen).mul_(2)
+            return x * x
+
+        w = library.tensor([1.0, 2.0], requires_grad=True)
+        x = w if kind == "leaf" else w * 2
+        result = wrap(square)(x)
+        (gradient,) = library.autograd.grad(result.sum(), w)
+        return result.tolist(), gradient.tolist(), x.tolist(), w.tolist()
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_views_of_computed_arguments_are_written_with_gradients(wrap):
+    def program(library, wrap):
+        def function(x):
+            v = x.view(2)
+            v.mul_(2)
+            v[1:].add_(x[0])
+            return x * v
+
+        w = library.tensor([1.0, 2.0], requires_grad=True)
+        x = w * 2
+        result = wrap(function)(x)
+        result.sum().backward()
+        return result.tolist(), w.grad.tolist(), x.tolist()
+
+    same(program, wrap)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_computed_arguments_have_a_grad_fn(wrap):
+    def program(library, wrap):
+        told = wrap(lambda x: x * (2 if x.grad_fn is None else 3))
+        w = library.ones(2, requires_grad=True)
+        return [told(x).tolist() for x in (w, w * 2, w.detach(), w * 3)]
+
+    same(program, wrap)

@@ -91,7 +91,10 @@ def passed(node: Any, gradients: list[Any], results: dict[int, Value], create_gr
 
 def operands(node: Any) -> list[int | None]:
     """For each operand that a node's user sees, its place among the inputs. Where PyTorch makes a tensor of a
-    number, as in `x * 2`, the number is an operand too: None."""
+    number, as in `x * 2`, the number is an operand too: None. None of those of what was computed outside of a
+    function that is recorded."""
+    if not node.inputs:
+        return []
     callee = None if isinstance(node, CustomNode) else node.callee
     on_tensors: list[Any] = []
     if isinstance(callee, OpCall):

@@ -14,14 +14,14 @@ from tenfold.autograd import anomaly
 from tenfold.autograd.backward_hooks import is_any_watched, is_watched, passed
 from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.grad_mode import no_grad, set_grad_mode
-from tenfold.base.errors import ArgumentError
+from tenfold.base.errors import ArgumentError, TraceError
 from tenfold.base.hooks import CHANGES
 from tenfold.base.source import capture
 from tenfold.base.threads import in_another_thread
 from tenfold.tensor import Tensor, sharding
 from tenfold.trace import graph
 from tenfold.trace.context import context
-from tenfold.trace.gradient import find_path, gradient, raise_spent, spend
+from tenfold.trace.gradient import Before, find_path, gradient, raise_spent, spend
 from tenfold.trace.graph import Node, Origin, Value
 
 
@@ -121,6 +121,11 @@ class Sweep:
         for node in self.order:
             if node.spent:
                 raise_spent(node)
+            elif node.__class__ is Before:
+                raise TraceError(
+                    "gradients flow inside the function to an argument that was computed, and would go on",
+                    help="pass it detached, or call backward() outside",
+                ).located("backward", self.where)
         if not self.cuts:
             starts = list(self.pending.values())
             if anomaly.looking():

@@ -16,6 +16,7 @@ from tenfold.runtime.dependencies import Dependencies
 from tenfold.trace import tree
 from tenfold.trace.context import context, outside
 from tenfold.trace.counts import Counts
+from tenfold.trace.gradient import Before
 from tenfold.trace.graph import Origin, Value
 from tenfold.trace.numbers import Numbers
 from tenfold.trace.record import Policy, Recording, record, recording_lock
@@ -94,8 +95,11 @@ def _stand_in(argument: Any, tensor: Any, shape: tuple[int, ...] | None) -> Any:
     gradient = argument.grad
     if argument.requires_grad:
         value.origin = Origin()
+        if argument.is_leaf:
+            stand_in._leaf = value.origin
+        else:
+            value.origin.node = Before(present, present.origin.node)
         value.origin.collected = gradient
-        stand_in._leaf = value.origin if argument.is_leaf else None
     elif gradient is not None:
         stand_in._shelf = Origin()
         stand_in._shelf.collected = gradient

@@ -20,7 +20,7 @@ from tenfold.runtime.dependencies import Found
 from tenfold.runtime.packing import Packing, Pending, pack
 from tenfold.trace import tree
 from tenfold.trace.detours import NONE, detours
-from tenfold.trace.gradient import Gone
+from tenfold.trace.gradient import Before, Gone
 from tenfold.trace.graph import Holder, Node, Origin, Value
 from tenfold.trace.record import Recording
 
@@ -325,7 +325,7 @@ def _leads_out(origin: Origin) -> bool:
     stack = [origin]
     while stack:
         origin = stack.pop()
-        if origin.node is None or not isinstance(origin.node, Node):
+        if not isinstance(origin.node, Node) or isinstance(origin.node, Before):
             return True
         if origin.node not in seen and not origin.node.spent:
             seen.add(origin.node)

@@ -382,6 +382,8 @@ def _assign(tensor: Any, value: Value) -> None:
     recording would have been refused."""
     followed = context.grad_enabled
     context.grad_enabled = followed and tensor.collector is None
+    if tensor.collector is not None:
+        value.origin = None  # gradients go to the leaf itself
     try:
         tensor.assign(value)
     finally:

@@ -16,6 +16,7 @@ from tenfold.base.errors import GradientError, TenfoldError
 from tenfold.flat.grad import gradients
 from tenfold.flat.ir import in_order, replay
 from tenfold.ops.callee import Callee, Program, programs
+from tenfold.ops.table import SLOT, find
 from tenfold.trace.context import context
 from tenfold.trace.graph import Node, Origin, Value, follow, results_of, track
 
@@ -352,6 +353,19 @@ class Gone(Node):
     def __init__(self, node: Node):
         super().__init__(node.callee, (), node.source)
         self.spent = True
+
+
+class Before(Node):
+    """Stands for the node that computed an argument of a function that is recorded. No gradient goes through
+    it inside that function."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Value, made_by: Any = None):
+        known = made_by.__class__ is Node
+        callee = made_by.callee if known else find("alias").call((value.type,), (SLOT,))
+        super().__init__(callee, (), value.made_at)
+        self.spent = False
 
 
 def used_up(node: Node) -> bool:

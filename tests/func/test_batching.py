@@ -1,9 +1,10 @@
-"""What vmap does with random numbers and with state."""
+"""What vmap does with random numbers, with state, and with writes that gradients pass by."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import tenfold as tn
 
@@ -134,3 +135,42 @@ def test_a_part_without_gradients_tells_vmapped_functions_apart():
         (tn.func.vmap(lambda a, followed=followed: doubled(a, followed) * a)(w)).sum().backward()
         gradients.append(w.grad.item())
     assert gradients == [27.0, 9.0, 27.0]
+
+
+def under_no_grad(library, x):
+    with library.no_grad():
+        x.mul_(2)
+
+
+def through_detach(library, x):
+    x.detach().mul_(2)
+
+
+def to_a_part(library, x):
+    with library.no_grad():
+        x.view(-1)[0].mul_(2)
+
+
+@pytest.mark.parametrize("kind", ["leaf", "computed", "plain"])
+@pytest.mark.parametrize("written", ["argument", "fresh", "with the closure's"])
+@pytest.mark.parametrize("write", [under_no_grad, through_detach, to_a_part])
+def test_gradients_pass_by_writes_without_them(write, written, kind):
+    def program(library):
+        w = library.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        k = library.tensor(3.0, requires_grad=True)
+        x = {"leaf": w, "computed": w * 2, "plain": w.detach() * 2}[kind]
+
+        def function(x):
+            y = x if written == "argument" else x * k if written == "with the closure's" else x * 1
+            write(library, y)
+            return y * y, y + 1
+
+        squares, sums = library.func.vmap(function)(x)
+        total = (squares * 3 + sums).sum()
+        found = [squares.tolist(), sums.tolist(), x.tolist(), w.tolist(), total.requires_grad]
+        if total.requires_grad:
+            gradients = library.autograd.grad(total, (w, k), allow_unused=True)
+            found += [None if gradient is None else gradient.tolist() for gradient in gradients]
+        return found
+
+    assert program(tn) == program(torch)

@@ -110,6 +110,7 @@ class _Mapped:
 def _element(value: Value, shape: tuple[int, ...]) -> Value:
     element = Value(flat.TensorType(value.type.dtype, shape), value.device)
     element.source = value.made_at
+    element.origin = value.origin
     return element
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 from tenfold import flat
+from tenfold.autograd.grad_mode import no_grad
 from tenfold.base.errors import ArgumentError, TenfoldError, TraceError
 from tenfold.base.source import capture
 from tenfold.flat.strides import contiguous
@@ -20,9 +22,11 @@ from tenfold.runtime.calls import shares_memory
 from tenfold.tensor import Tensor
 from tenfold.tensor.views import Alias, Storage
 from tenfold.trace import graph, tree
-from tenfold.trace.graph import Value
+from tenfold.trace.detours import NONE, Detours, Place, detours
+from tenfold.trace.gradient import Before
+from tenfold.trace.graph import Origin, Value
 from tenfold.trace.lower import lower
-from tenfold.trace.record import Policy, record
+from tenfold.trace.record import Policy, Recording, record
 
 
 class RecordedFunction:
@@ -53,6 +57,10 @@ class RecordedFunction:
             apply=RecordedFunction.apply,
         )
         recording = record(checked, _stand_ins(values), policy)
+        if recording.passed_by and any(value.origin is not None for value in values):
+            recording = record(checked, _stand_ins(values, followed=True), policy)
+        self.detours = _detours(recording, what) if recording.passed_by else NONE
+        self.silent = recording.silent
         self.trace = recording.trace
         self.leaves = recording.trace.leaves
         # For each leaf, which argument it is; None for one from outside.
@@ -65,10 +73,11 @@ class RecordedFunction:
         types = tuple([leaf.type for leaf in self.leaves])
         into = tuple([write if isinstance(write, int) else None for write in self.writes])
         cuts = tuple([i for i, node in enumerate(self.trace.nodes) if node.cut])
-        self.key = (self.trace.key, types, tuple(self.places), self.count, into, cuts)
+        passing = () if self.detours is NONE else self.detours.key(self.trace)
+        self.key = (self.trace.key, types, tuple(self.places), self.count, into, cuts, passing)
 
     def fragment(self) -> flat.Function:
-        return lower(self.trace, whole=True)
+        return lower(self.trace, whole=True, detours=self.detours)
 
     def reached(self) -> tuple[int, ...]:
         """For each result the leaves that its gradient flows to in PyTorch, as the bits of a number: none
@@ -79,7 +88,12 @@ class RecordedFunction:
         found: list[tuple[int, ...]] = []
         places = {node: i for i, node in enumerate(self.trace.nodes)}
 
+        def at(place: Place) -> int:
+            return found[place[0]][place[1]] if place[0] >= 0 else bits.get(self.leaves[-1 - place[0]], 0)
+
         def of(value: Value) -> int:
+            if value in self.detours.operands:
+                return at(self.detours.operands[value])
             if value in bits:
                 return bits[value]
             return found[places[value.node]][value.index] if value.node in places else 0
@@ -94,12 +108,8 @@ class RecordedFunction:
             else:
                 flows = tuple([_joined(inputs, reaches) for reaches in node.callee.reached])
             found.append(flows)
-        return tuple(
-            [
-                found[place][index] if place >= 0 else bits.get(self.leaves[-1 - place], 0)
-                for place, index in self.trace.outputs
-            ]
-        )
+        outputs = [self.detours.outputs.get(i, place) for i, place in enumerate(self.trace.outputs)]
+        return tuple([at(place) for place in outputs])
 
     def states(self) -> set[int]:
         """The leaves that are states of random generators."""
@@ -143,7 +153,7 @@ class RecordedFunction:
         results = graph.call_program(program, inputs, capture(), self.trace.device)
         wanted = len(results) - len(self.writes)
         for target, value in zip(self.writes, results[wanted:], strict=True):
-            write_to(target, tensors, value)
+            write_to(target, tensors, value, target in self.silent)
         return [Tensor(result) for result in results[:wanted]]
 
     def refuse_shared(self, tensors: Sequence[Tensor]) -> None:
@@ -162,14 +172,23 @@ class RecordedFunction:
             ).located("", capture())
 
 
-def _stand_ins(values: Sequence[Value]) -> list[Tensor]:
-    """Tensors without data like the given values: one for what is given twice."""
+def _stand_ins(values: Sequence[Value], followed: bool = False) -> list[Tensor]:
+    """Tensors without data like the given values: one for what is given twice. Gradients are `followed` to
+    those that require them."""
     by_value: dict[Value, Tensor] = {}
     for value in values:
         if value not in by_value:
             by_value[value] = Tensor(Value(value.type, value.device))
             by_value[value]._value.source = value.made_at
+            by_value[value]._value.origin = Origin(Before(value)) if followed and value.origin else None
     return [by_value[value] for value in values]
+
+
+def _detours(recording: Recording, what: str) -> Detours:
+    """Where gradients go that pass by what the function writes without them."""
+    before = recording.recorder.before.values()
+    written = {value.origin.of for value in before if value.origin is not None}
+    return detours(recording.trace, recording.origins, written, what)
 
 
 def whole(storage: Storage) -> Tensor:
@@ -177,9 +196,13 @@ def whole(storage: Storage) -> Tensor:
     return Tensor(storage.value, Alias(storage, (), contiguous(storage.value.type.shape), 0))
 
 
-def write_to(target: Storage | int, tensors: Sequence[Tensor], value: Value) -> None:
-    """Write a result to memory from outside, or to one of the arguments."""
-    (tensors[target] if isinstance(target, int) else whole(target)).assign(value)
+def write_to(target: Storage | int, tensors: Sequence[Tensor], value: Value, silent: bool = False) -> None:
+    """Write a result to memory from outside, or to one of the arguments; gradients pass by a `silent`
+    write."""
+    if silent:
+        value.origin = None
+    with no_grad() if silent else nullcontext():
+        (tensors[target] if isinstance(target, int) else whole(target)).assign(value)
 
 
 def _joined(inputs: Sequence[int], reaches: int) -> int:

@@ -154,7 +154,7 @@ class Tensor(Protocols):
         alias = self._alias if recorder is None else self.share()
         root = self if alias is None else alias.storage
         if recorder is not None and alias is not None:
-            recorder.write(self, root)
+            recorder.write(self, root, not context.grad_enabled or alias.base.apart)
             recorder.read(root, alias.storage.value)
         else:
             evaluate.written(root, before if alias is None else alias.storage.value)

@@ -24,6 +24,16 @@ class Detours(NamedTuple):
     operands: dict[Value, Place]
     outputs: dict[int, Place]
 
+    def key(self, trace: Trace) -> tuple[Any, ...]:
+        """What tells them from others of programs like this one."""
+        operands = [
+            (i, j, self.operands[operand])
+            for i, node in enumerate(trace.nodes)
+            for j, operand in enumerate(node.inputs)
+            if operand in self.operands
+        ]
+        return tuple(operands), tuple(self.outputs.items())
+
 
 NONE = Detours({}, {})
 

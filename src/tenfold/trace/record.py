@@ -72,6 +72,7 @@ class Recorder:
         self.leaves: dict[Holder, None] = {}  # tensors that were read and collect gradients, and their memory
         self.before: dict[Holder, Value] = {}  # memory that was written, and what it held
         self.written: list[Holder] = []  # the tensors from outside that were written
+        self.silences: dict[Holder, set[bool]] = {}  # of memory that was written: whether gradients pass by
         self.grads: dict[Origin, Any] = {}  # gradients that were touched, as they were
         self.cleared: set[Origin] = set()
         self.own: list[Value] = []  # leaves of levels of differentiation that begin and end inside
@@ -101,8 +102,10 @@ class Recorder:
         if self.outer is not None:
             self.outer.hold(memory)
 
-    def write(self, holder: Holder, root: Holder) -> None:
-        """A tensor is about to be written; `root` is the memory behind it."""
+    def write(self, holder: Holder, root: Holder, silent: bool = False) -> None:
+        """A tensor is about to be written; `root` is the memory behind it. Gradients pass by a `silent`
+        write."""
+        self.silences.setdefault(root, set()).add(silent)
         if self.policy.differentiates and (root in self.leaves or holder in self.leaves):
             what = self.policy.what
             raise GradientError(
@@ -203,6 +206,12 @@ class Recording(NamedTuple):
     places: dict[int, int]  # of each stand-in, by its id, its first place among the arguments
     recorder: Recorder
     counts: list[Count]
+    silent: frozenset[Holder | int]  # those of `writes` that gradients pass by, all of them
+
+    @property
+    def passed_by(self) -> bool:
+        """Whether gradients pass by a write."""
+        return any(True in silences for silences in self.recorder.silences.values())
 
     @property
     def outside_writes(self) -> list[Holder]:
@@ -255,8 +264,20 @@ def record(
     origins = [target.origin for target in targets]
     places = {id(stand_in): i for i, stand_in in reversed(list(enumerate(stand_ins)))}
     inputs = [operand if type(operand) is int else places.get(id(operand), operand) for operand in inputs]
+    silenced = [root for root, silences in recorder.silences.items() if silences == {True}]
+    silent = frozenset([arguments.get(recorder.before[root], root) for root in silenced])
     return Recording(
-        trace, inputs, returned, structure, list(written), gradients, origins, places, recorder, counts
+        trace,
+        inputs,
+        returned,
+        structure,
+        list(written),
+        gradients,
+        origins,
+        places,
+        recorder,
+        counts,
+        silent,
     )
 
 

@@ -72,7 +72,7 @@ _tenfold
     ("words", "wanted"),
     [
         (["ex"], "explain:Write a page"),
-        (["explain", "file.py", "--"], "--function:explain this function"),
+        (["explain", "file.py", "--"], "--function:explain only this function"),
         (["capi", ""], "flags:Print the flags"),
         (["capi", "install", "--"], "--prefix"),
         (["show", "--stage", ""], "stablehlo"),

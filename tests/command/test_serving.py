@@ -101,6 +101,7 @@ def test_a_file_that_fails_shows_its_error_as_text(tmp_path):
     watched.refresh()
     page = watched.page.decode()
     assert "ValueError" in page and "&lt;b&gt;" in page and "<b>" not in page
+    assert 'rel="icon"' in page  # the browser would ask the server for one, which has none
 
 
 def test_a_change_beside_the_file_makes_the_page_anew(server, tmp_path):

@@ -30,31 +30,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> Command:
         "Build libtenfold against the installed libtorch, unless it is there.",
         "tenfold capi build --jobs 4",
     )
-    built.add_argument("--sanitize", default="", metavar="LIST", help=f"any of {','.join(SANITIZERS)}")
-    built.add_argument("--jobs", type=int, help="compilers to run at a time (default: one a core)")
+    built.add_argument(
+        "--sanitize", default="", metavar="LIST", help=f"build with sanitizers: any of {','.join(SANITIZERS)}"
+    )
+    built.add_argument(
+        "--jobs", type=int, help="how many compilers run at a time (default: one for each core)"
+    )
     flags = command(
         "flags",
         _flags,
         "Print the flags that compile and link a program with libtenfold.",
         "tenfold capi flags          (as in: cc program.c $(tenfold capi flags) -o program)",
     )
-    flags.add_argument("--compile", action="store_true", help="the compiler's alone")
-    flags.add_argument("--link", action="store_true", help="the linker's alone")
-    flags.add_argument("--rt", action="store_true", help="those of libtenfold_rt, whose handles are numbers")
-    flags.add_argument("--torch", action="store_true", help="also those of libtorch, for tenfold/torch.h")
-    flags.add_argument("--library", action="store_true", help="the path of libtenfold.so, to load it")
-    flags.add_argument("--sanitize", default="", metavar="LIST", help="of a build with these sanitizers")
+    flags.add_argument("--compile", action="store_true", help="print the compiler's flags only")
+    flags.add_argument("--link", action="store_true", help="print the linker's flags only")
+    flags.add_argument(
+        "--rt", action="store_true", help="print the flags of libtenfold_rt, whose handles are numbers"
+    )
+    flags.add_argument("--torch", action="store_true", help="add the flags of libtorch, for tenfold/torch.h")
+    flags.add_argument(
+        "--library", action="store_true", help="print the path of libtenfold.so instead, for dlopen"
+    )
+    flags.add_argument("--sanitize", default="", metavar="LIST", help="use the build with these sanitizers")
     header = command(
         "header", _header, "Print tenfold.h, or where the built headers are.", "tenfold capi header --path"
     )
-    header.add_argument("--path", action="store_true", help="the folder to include from")
+    header.add_argument("--path", action="store_true", help="print the include folder instead")
     described = command(
         "describe",
         _describe,
-        "Print what every function takes, gives and owns.",
+        "Print what every function takes, returns and owns.",
         "tenfold capi describe --json",
     )
-    described.add_argument("--json", action="store_true", help="for programs")
+    described.add_argument("--json", action="store_true", help="print JSON, for programs that read it")
     return command
 
 

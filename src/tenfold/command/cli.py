@@ -79,23 +79,23 @@ def _add_running(command: Command) -> None:
     run = command(
         "run",
         _run,
-        "Run a Python file, or a program that was built; errors show the line and what to do.",
+        "Run a Python file or a built program. Errors show your line and what to do.",
         "tenfold run train.py --steps 10\n  tenfold run --as-torch train.py\n  tenfold run model.vmfb"
         " --input x.npy --input '[1, 2]'",
     )
     _add_as_torch(run)
-    run.add_argument("file")
+    run.add_argument("file", help="a Python file, or a program that `tenfold build` wrote")
     further = run.add_argument(
         "arguments",
         nargs=argparse.REMAINDER,
-        help="handed to the file as sys.argv[1:]; for a .vmfb or .stablehlo file, --input for each tensor "
-        "that it takes (a .npy file, or numbers as JSON) and --save FILE.npz",
+        help="passed to the file as sys.argv[1:]; a .vmfb or .stablehlo takes one --input for each tensor "
+        "(a .npy file, or numbers as JSON), and --save FILE.npz",
     )
     further.required = False  # there may be none, which argparse would demand along with the file
     profiled = command(
         "profile",
         profiling.run,
-        "Run a Python file and print where its time went: kernels, with your lines, and the host.",
+        "Run a Python file and print where its time went: in kernels, by your lines, and on the host.",
         "tenfold profile train.py --steps 10\n  tenfold profile --rows 40 --trace trace.json train.py",
     )
     _add_as_torch(profiled)
@@ -110,9 +110,13 @@ def _add_looking(command: Command) -> None:
         "tenfold show model.py --stage stablehlo",
     )
     _add_as_torch(show)
-    show.add_argument("file")
-    show.add_argument("--stage", choices=STAGES, help="one stage only (default: trace, flat and stablehlo)")
-    show.add_argument("--lines", action="store_true", help="the file's lines beside MLIR's ops, as comments")
+    show.add_argument("file", help="the Python file that is run")
+    show.add_argument(
+        "--stage", choices=STAGES, help="print one stage only (default: trace, flat and stablehlo)"
+    )
+    show.add_argument(
+        "--lines", action="store_true", help="print the file's lines beside MLIR's ops, as comments"
+    )
     explained = command(
         "explain",
         lambda parsed: explaining.run(parsed, _execute),
@@ -125,7 +129,7 @@ def _add_looking(command: Command) -> None:
 
 def _add_as_torch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--as-torch", action="store_true", help="let `import torch` mean Tenfold, in the whole program"
+        "--as-torch", action="store_true", help="make `import torch` import Tenfold, in the whole program"
     )
 
 
@@ -133,15 +137,22 @@ def _add_build(command: Command) -> None:
     built = command(
         "build",
         _build,
-        "Compile the model that a Python file defines: to a .vmfb by IREE, or to .stablehlo or MLIR.",
+        "Compile the model that a Python file defines to a .vmfb (with IREE), .stablehlo or MLIR file.",
         "tenfold build model.py -o model.vmfb",
     )
-    built.add_argument("file", help="defines `model`, its `inputs` and, if sizes are open, `dynamic`")
-    built.add_argument("-o", "--output", required=True, help="ends in .vmfb, .stablehlo, .mlir or .mlirbc")
+    built.add_argument(
+        "file", help="a Python file that defines `model`, its `inputs` and, if sizes are open, `dynamic`"
+    )
+    built.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        help="the file to write, which ends in .vmfb, .stablehlo, .mlir or .mlirbc",
+    )
     built.add_argument(
         "--dialect",
         choices=DIALECTS,
-        help="what is compiled (default: stablehlo, or torch where sizes are open)",
+        help="the dialect to compile from, or to write (default: stablehlo, or torch if sizes are open)",
     )
     built.add_argument("--model", default="model", help="the name of the model (default: %(default)s)")
     built.add_argument("--inputs", default="inputs", help="the name of its inputs (default: %(default)s)")
@@ -164,10 +175,11 @@ def _add_others(command: Command, parser: argparse.ArgumentParser) -> None:
     completing = command(
         "completion",
         lambda parsed: print(completion.script(parsed.shell, parser), end="") or 0,
-        "Print what completes commands and options in a shell.",
-        "tenfold completion bash\n\nto have it always:\n  " + "\n  ".join(completion.INSTALL.values()),
+        "Print a script that makes a shell complete commands and options.",
+        "tenfold completion bash\n\nto load it in every shell:\n  "
+        + "\n  ".join(completion.INSTALL.values()),
     )
-    completing.add_argument("shell", choices=completion.SHELLS)
+    completing.add_argument("shell", choices=completion.SHELLS, help="the shell that you use")
     capi = command(
         "capi", None, "Build libtenfold, libtorch over a C ABI, and say how to use it.", "tenfold capi build"
     )

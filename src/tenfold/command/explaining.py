@@ -37,21 +37,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--function",
         metavar="NAME",
-        help="explain this function, method or model alone, on the file's `inputs` or as the file calls it",
+        help="explain only this function, method or model, on the file's `inputs` or as the file calls it",
     )
-    parser.add_argument(
-        "--against", metavar="OLD", help="another version of the file, which the page compares it with"
-    )
-    parser.add_argument("-o", "--output", metavar="PAGE", help="where the page goes (default: FILE.html)")
+    parser.add_argument("--against", metavar="OLD", help="an older version of the file, to compare with")
+    parser.add_argument("-o", "--output", metavar="PAGE", help="the page to write (default: FILE.html)")
     parser.add_argument("--open", action="store_true", help="show the page in the browser")
     parser.add_argument(
-        "--runs", action="store_true", help="tell what ran on which tier, what is guarded, why it recompiled"
+        "--runs",
+        action="store_true",
+        help="show instead what ran on which tier, what is guarded and why it recompiled",
     )
     parser.add_argument(
-        "--serve", action="store_true", help="serve the page on this machine alone, and follow the file"
+        "--serve",
+        action="store_true",
+        help="serve the page to this machine only, and update it when the file changes",
     )
     parser.add_argument(
-        "--port", type=_port, default=0, help="where to serve it (default: any port that is free)"
+        "--port", type=_port, default=0, help="the port to serve it at (default: any free port)"
     )
 
 

@@ -10,12 +10,18 @@ from tenfold.profiler import profile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rows", type=int, default=20, help="how many kernels (default: %(default)s)")
-    parser.add_argument("--sort", help="by what: time (the default), count, flops, bytes, cpu_time_total, …")
+    parser.add_argument(
+        "--rows", type=int, default=20, help="how many kernels to print (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--sort", help="the column to sort by: time (the default), count, flops, bytes, cpu_time_total, …"
+    )
     parser.add_argument("--trace", metavar="FILE", help="write a trace for chrome://tracing and Perfetto")
-    parser.add_argument("--memory", action="store_true", help="print what holds memory, too")
-    parser.add_argument("file")
-    further = parser.add_argument("arguments", nargs=argparse.REMAINDER, help="handed to the file")
+    parser.add_argument("--memory", action="store_true", help="also print what holds memory")
+    parser.add_argument("file", help="the Python file that is run")
+    further = parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, help="passed to the file as sys.argv[1:]"
+    )
     further.required = False  # there may be none, which argparse would demand along with the file
 
 

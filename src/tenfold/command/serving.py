@@ -99,6 +99,7 @@ def _failure(path: str, text: str) -> bytes:
     )
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(path)}</title>'
+        '<link rel="icon" href="data:,">'  # so that the browser asks for none
         "<style>body{font:15px/1.5 system-ui;margin:3rem;color-scheme:light dark}"
         "pre{white-space:pre-wrap}</style>"
         f"<h1>{html.escape(path)}</h1><pre>{shown}</pre><script>{script}</script></html>"

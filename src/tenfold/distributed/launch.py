@@ -36,23 +36,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
         help="processes on this machine; `gpu`: one for each CUDA device; `cpu`: one for each core; "
         "`auto`: as `gpu` where there is a CUDA device, and else as `cpu` (default: %(default)s)",
     )
-    flag("nnodes", type=int, default=1, help="machines (default: %(default)s)")
-    flag("node-rank", type=int, default=None, help="which machine this is, counted from 0")
+    flag("nnodes", type=int, default=1, help="the number of machines (default: %(default)s)")
+    flag("node-rank", type=int, default=None, help="the number of this machine, counted from 0")
     flag(
         "rdzv-endpoint",
         default="",
-        help="HOST:PORT where processes meet (default: this machine, a free port)",
+        help="HOST:PORT where the processes meet (default: a free port of this machine)",
     )
-    flag("rdzv-backend", default="static", help="taken for torchrun's sake: PJRT's service is used")
+    flag(
+        "rdzv-backend",
+        default="static",
+        help="accepted for compatibility with torchrun; PJRT's service is always used",
+    )
     flag("rdzv-id", default="", help="a name for this run")
     flag("master-addr", default="", help="HOST of --rdzv-endpoint")
     flag("master-port", type=int, default=0, help="PORT of --rdzv-endpoint")
-    flag("max-restarts", type=int, default=0, help="how often to start again after a failure")
+    flag(
+        "max-restarts",
+        type=int,
+        default=0,
+        help="how often to restart all processes after a failure (default: %(default)s)",
+    )
     parser.add_argument("--standalone", action="store_true", help="one machine; the default")
-    parser.add_argument("--as-torch", action="store_true", help="let `import torch` mean Tenfold")
-    parser.add_argument("-m", "--module", action="store_true", help="the program is a module's name")
-    parser.add_argument("script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    parser.add_argument("--as-torch", action="store_true", help="make `import torch` import Tenfold")
+    parser.add_argument(
+        "-m", "--module", action="store_true", help="the script is the name of a module, as for python -m"
+    )
+    parser.add_argument("script", help="the Python file, or with -m the module, that each process runs")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed to the script as sys.argv[1:]")
     return parser
 
 

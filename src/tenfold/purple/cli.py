@@ -30,20 +30,20 @@ from tenfold.purple.values import UNSPECIFIED
 USAGE = """\
 purple FILE [ARGUMENT …]        run a program
 purple -e EXPRESSION            print an expression's value
-purple                          talk: a line at a time, with history and completion
+purple                          start the REPL, with history and completion
 purple -c FILE                  print the program as C99
 purple build FILE -o PROGRAM    make a native program (-g keeps source lines for gdb)
-purple flags                    print what compiles and links the C of `purple -c`
-purple memory FILE              print the program with the places where memory is freed
+purple flags                    print the flags that compile and link the C of `purple -c`
+purple memory FILE              print the program, with each place where memory is freed
 purple memory FILE FILE …       compare how programs free their memory, in a table
-purple test FILE …              run checks, and tell how many passed
-purple fmt [--check] FILE …     put files in the house layout, or tell which are not
-purple memory --run FILE        run it, and compare its peak of tensor memory with the ideal"""
+purple test FILE …              run the checks in files, and count how many pass
+purple fmt [--check] FILE …     format files, or list those that are not formatted
+purple memory --run FILE        run the program, and compare its peak memory with the ideal"""
 
 
 # Commands that run no program of the user's, whose objects would have to be finalized.
 RUN_NOTHING = ("build", "flags", "fmt", "-c")
-_FLAGS = "Print what compiles and links the C that `purple -c` prints."
+_FLAGS = "Print the flags that compile and link the C that `purple -c` prints."
 
 
 def command() -> int:
@@ -91,23 +91,25 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
         linked = parser.parse_args(given[1:])
         return lambda: _reported(lambda: _flags(linked.file), _sources)
     if given[:1] == ["test"]:
-        parser = _parser("test", "Run files of checks.", "purple test checks.purple")
+        parser = _parser("test", "Run the checks in files.", "purple test checks.purple")
         parser.add_argument("files", nargs="+", metavar="file")
         tested = parser.parse_args(given[1:])
         return lambda: run_tests(tested.files, print)
     if given[:1] == ["fmt"]:
-        parser = _parser("fmt", "Put files in the house layout.", "purple fmt --check life.purple")
+        parser = _parser("fmt", "Format files.", "purple fmt --check life.purple")
         parser.add_argument("files", nargs="+", metavar="file")
-        parser.add_argument("--check", action="store_true", help="change nothing; tell which files would")
+        parser.add_argument(
+            "--check", action="store_true", help="change nothing; list the files that would change"
+        )
         laid_out = parser.parse_args(given[1:])
         return lambda: _reported(lambda: _format(laid_out.files, laid_out.check), _sources)
     if given[:1] == ["memory"]:
         parser = _parser("memory", "Show where memory is freed.", "purple memory --run life.purple")
         parser.add_argument(
-            "--run", action="store_true", help="run the program and tell the peak of its tensors' memory"
+            "--run", action="store_true", help="run the program and print the peak memory of its tensors"
         )
         parser.add_argument("file")
-        others = "more files to compare, or with --run what (command-line) gives"
+        others = "more files to compare; with --run, the program's arguments"
         parser.add_argument("arguments", nargs=argparse.REMAINDER, help=others)
         shown = parser.parse_args(given[1:])
         return lambda: _reported(lambda: _memory(shown.file, shown.run, shown.arguments), _sources)
@@ -124,7 +126,9 @@ def _parse(given: list[str]) -> Callable[[], int] | None:
     )
     parser.add_argument("-c", metavar="FILE", dest="compiled", help="print a program as C99")
     parser.add_argument("file", nargs="?", help="the program to run")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what (command-line) gives")
+    parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, help="the program's arguments, which (command-line) returns"
+    )
     options = parser.parse_args(given)
     if options.expression is not None:
         rest = [options.file] if options.file is not None else []

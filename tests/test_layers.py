@@ -110,9 +110,7 @@ def test_late_imports_make_no_cycle_but_point_downward(problems):
         "flat/__init__.py": block.format("tenfold.tensor", "Tensor", "Tensor"),
         "tensor.py": "",
     }
-    assert problems(files) == [
-        "flat/__init__.py:2: tenfold.flat imports tenfold.tensor, which lies above it"
-    ]
+    assert problems(files) == ["flat/__init__.py:2: tenfold.flat imports tenfold.tensor, which lies above it"]
 
 
 def test_a_cycle_among_the_packages_of_a_layer_is_found(problems):

@@ -68,30 +68,11 @@ class Recordings:
         dialect: str,
         sized: bool = False,
     ):
-        dims = {dim.name: dim for several in open.values() for dim in several.values()}
-        self.sizes: list[dict[str, int]] = _chosen(dims, stand_ins, open) if open else [{}]
-        first: Recording | None = None
-        self.numbers: list[str] = []
         self.sized = sized
-        if sized:
-            inputs = [_of_size(t, open.get(i, {}), self.sizes[0]) for i, t in enumerate(stand_ins)]
-            first = self._record(record, inputs, self.sizes[0])
-            numbers = _numbers(first, dims)
-            if numbers:
-                self.numbers, dims = list(numbers), {**dims, **numbers}
-                examples = {name: count.size for name, count in zip(numbers, first.counts)}
-                self.sizes = _chosen(dims, stand_ins, open, examples)
-                first = None
-        self.dims = {
-            name: Dim(name, min=dim.min, max=max(size[name] for size in self.sizes), multiple=dim.multiple)
-            if dim.max is None
-            else dim
-            for name, dim in dims.items()
-        }
+        self.numbers: list[str] = []
+        first = self._choose_sizes(record, stand_ins, open)
         self.common = min(len(FAR), len(self.sizes))
-        tensors = [
-            [_of_size(t, open.get(i, {}), sizes) for i, t in enumerate(stand_ins)] for sizes in self.sizes
-        ]
+        tensors = [_stand_ins(stand_ins, open, sizes) for sizes in self.sizes]
         recorded = [
             first if first is not None and not i else self._record(record, inputs, sizes)
             for i, (inputs, sizes) in enumerate(zip(tensors, self.sizes))
@@ -109,31 +90,61 @@ class Recordings:
         differing = _differing(holders)
         self._require_outputs(whole)
         filled = self._filled(whole, [len(stand_ins) + i for i in differing])
-        inside = {len(self.first.returned) + i for i in _differing(writes)}
-        end = len(whole[0].outputs) - len(self.numbers)
-        if any(node.path for node in whole[0].nodes):  # a program with gradients stays as it is
-            inside = set()
-        self.outputs = [i for i in range(end) if i not in inside]
+        self.outputs = self._chosen_outputs(whole[0], writes, dialect)
+        numbers = range(len(whole[0].outputs) - len(self.numbers), len(whole[0].outputs))
         expansions = EXPANSIONS[dialect] if open or dialect != "stablehlo" else {}
-        if dialect != "stablehlo":  # the torch dialect's random ops have no state
-            states = {i for i, output in enumerate(whole[0].outputs) if is_state(whole[0], *output)}
-            self.outputs = [i for i in self.outputs if i not in states]
         self.programs = [
             rewritten(
                 program,
                 {program.leaves[i]: number for i, number in filled.items()},
-                [*self.outputs, *range(end, len(program.outputs))],
+                [*self.outputs, *numbers],
                 expansions,
             )
             for program in whole
         ]
-        self.program = merged_programs(self.programs, self.described) if dims else self.programs[0]
+        self.program = merged_programs(self.programs, self.described) if self.dims else self.programs[0]
         if open and dialect == "stablehlo":  # which is made of the common recordings alone
             self._require_numbers()
         by_leaf = dict(zip(whole[0].leaves[len(stand_ins) :], holders[0]))
         own = {whole[0].leaves[len(stand_ins) + i] for i in differing}
         outside = self.programs[0].leaves[len(stand_ins) :]
         self.holders = [None if leaf in own else by_leaf[leaf] for leaf in outside]
+
+    def _choose_sizes(self, record: Record, stand_ins: Sequence[Tensor], open: OpenDims) -> Recording | None:
+        """Choose the sizes to record at, and the open dimensions; the recording at the first of them, where
+        one was made to learn which numbers from tensors are sizes."""
+        dims = {dim.name: dim for several in open.values() for dim in several.values()}
+        self.sizes: list[dict[str, int]] = _chosen(dims, stand_ins, open) if open else [{}]
+        first: Recording | None = None
+        if self.sized:
+            first = self._record(record, _stand_ins(stand_ins, open, self.sizes[0]), self.sizes[0])
+            numbers = _numbers(first, dims)
+            if numbers:
+                self.numbers, dims = list(numbers), {**dims, **numbers}
+                examples = {name: count.size for name, count in zip(numbers, first.counts)}
+                self.sizes = _chosen(dims, stand_ins, open, examples)
+                first = None
+        self.dims = {
+            name: Dim(name, min=dim.min, max=max(size[name] for size in self.sizes), multiple=dim.multiple)
+            if dim.max is None
+            else dim
+            for name, dim in dims.items()
+        }
+        return first
+
+    def _chosen_outputs(self, program: Trace, writes: Sequence[Sequence[object]], dialect: str) -> list[int]:
+        """Which outputs of a recording the program has: `writes` are the tensors that several recordings
+        wrote to."""
+        inside = {len(self.first.returned) + i for i in _differing(writes)}
+        if any(node.path for node in program.nodes):  # a program with gradients stays as it is
+            inside = set()
+        outputs = program.outputs[: len(program.outputs) - len(self.numbers)]
+        return [
+            i
+            for i, output in enumerate(outputs)
+            # The torch dialect's random ops have no state.
+            if i not in inside and not (dialect != "stablehlo" and is_state(program, *output))
+        ]
 
     def _record(self, record: Record, tensors: Sequence[Tensor], sizes: Mapping[str, int]) -> Recording:
         taken = {i: sizes[name] for i, name in enumerate(self.numbers)} if self.sized else None
@@ -266,6 +277,11 @@ def arranged(recorded: Recording, stand_ins: Sequence[Tensor]) -> Trace:
         for place, index in program.outputs
     ]
     return Trace(program.nodes, leaves, outputs, program.key, program.device)
+
+
+def _stand_ins(tensors: Sequence[Tensor], open: OpenDims, sizes: Mapping[str, int]) -> list[Tensor]:
+    """Tensors without data in the place of all arguments, their open dimensions of these sizes."""
+    return [_of_size(tensor, open.get(i, {}), sizes) for i, tensor in enumerate(tensors)]
 
 
 def _of_size(tensor: Tensor, open: Mapping[int, Dim], sizes: Mapping[str, int]) -> Tensor:

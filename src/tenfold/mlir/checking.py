@@ -16,7 +16,7 @@ from tenfold.base import dtypes
 from tenfold.base.errors import FormatError, UnsupportedError
 from tenfold.flat.ir import TensorType
 from tenfold.flat.structured import CustomCall
-from tenfold.mlir import stablehlo
+from tenfold.mlir import folding, stablehlo
 from tenfold.ops import lapack
 
 MAX_DEPTH = 500  # of regions and calls within each other
@@ -62,16 +62,18 @@ def require_shallow(text: bytes) -> None:
             raise FormatError(f"the module's brackets nest over {MAX_DEPTH} deep")
 
 
-def checked(module: Any, fixed: bool) -> list[CustomCall]:
+def checked(module: Any, fixed: bool) -> tuple[list[CustomCall], bool]:
     """Check a module, and remove the attributes that StableHLO's meaning does not depend on: hints to
     compilers, some of which give memory away. Returns the calls of functions that the engine must know by
-    name. Unless the sizes are `fixed`, it is checked again when they are."""
+    name, and whether XLA would fold the constants for long. Unless the sizes are `fixed`, the module is
+    checked again when they are."""
     b = stablehlo.bindings()
     b.dialect.register_stablehlo_passes()
     with b.context, b.unknown:
         _require_module(module)
         functions = _functions(module)
-        _Graph(functions).check()
+        graph = _Graph(functions)
+        graph.check()
         b.passmanager.PassManager.parse(WITHOUT_COMPOSITES).run(module.operation)
         calls: list[CustomCall] = []
         for function in functions.values():
@@ -82,7 +84,8 @@ def checked(module: Any, fixed: bool) -> list[CustomCall]:
                     op.attributes["is_stable"] = b.ir.BoolAttr.get(True)
                 _remove_hints(op)
             _remove_hints(function)
-        return calls
+        callers_first = [functions[name] for name in reversed(graph.costs)]
+        return calls, fixed and folding.is_slow(callers_first)
 
 
 def _require_module(module: Any) -> None:

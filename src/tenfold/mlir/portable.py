@@ -79,7 +79,8 @@ def read(data: bytes) -> Module:
                 module = _parsed(b, data)
                 _inline_resources(b.ir, module)
                 inputs, results = _signature(module)
-                calls = checking.checked(module, fixed=not any(isinstance(x, OpenType) for x in inputs))
+                fixed = not any(isinstance(operand, OpenType) for operand in inputs)
+                calls, slow_to_fold = checking.checked(module, fixed)
             except TenfoldError:
                 raise
             except Exception as error:
@@ -88,7 +89,7 @@ def read(data: bytes) -> Module:
                     f"this is no StableHLO module: {_first_line(error)}",
                     help="give a file that export(..., dialect='stablehlo') saved, or any StableHLO text",
                 ) from None
-        return Module(module, results, calls=calls)
+        return Module(module, results, calls=calls, slow_to_fold=slow_to_fold)
 
 
 def _parsed(b: Any, data: bytes) -> Any:
@@ -123,7 +124,8 @@ def refined(module: Module, types: Sequence[TensorType]) -> Module:
                 raise UnsupportedError(
                     f"the sizes of the results, {results}, do not follow from those of the arguments"
                 )
-            return Module(fixed, results, calls=checking.checked(fixed, fixed=True))
+            calls, slow_to_fold = checking.checked(fixed, fixed=True)
+            return Module(fixed, results, calls=calls, slow_to_fold=slow_to_fold)
 
 
 def signature(module: Module) -> tuple[list[Any], list[Any]]:
@@ -222,8 +224,8 @@ def _inline_resources(ir: Any, module: Any) -> None:
     resources: list[tuple[Any, str]] = []
 
     def look(op: Any) -> Any:
-        if op.name in CONSTANTS:  # whose value the bindings do not give if it is complex
-            match = RESOURCE.search(op.get_asm(large_elements_limit=16))
+        if op.name in CONSTANTS:
+            match = RESOURCE.search(_literal(ir, op))
             if match is not None and match.group(1) != ELIDED:
                 resources.append((op, match.group(1)))
         return ir.WalkResult.ADVANCE
@@ -240,6 +242,16 @@ def _inline_resources(ir: Any, module: Any) -> None:
         dtype = _DTYPES[str(type.element_type)]
         array = np.frombuffer(data[name], dtype.numpy).reshape(type.shape)
         op.attributes["value"] = ir.DenseElementsAttr.get(array, type=type.element_type, shape=array.shape)
+
+
+def _literal(ir: Any, constant: Any) -> str:
+    """The value of a constant as text; nothing if it is dense. The op itself is not printed: MLIR would
+    number all values of the function for it."""
+    try:
+        value = constant.attributes["value"]
+    except TypeError:  # the bindings do not give dense complex numbers
+        return ""
+    return "" if isinstance(value, ir.DenseElementsAttr) else str(value)
 
 
 def _name(op: Any) -> str:

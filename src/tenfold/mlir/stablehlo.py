@@ -31,7 +31,7 @@ from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.sharding import ShardingConstraint
 from tenfold.flat.uneven import evened
 from tenfold.flat.uniform import multiplies_uniform
-from tenfold.mlir import collectives, triton
+from tenfold.mlir import collectives, folding, triton
 from tenfold.mlir.attributes import attribute_text
 from tenfold.mlir.interrupts import once, pass_on, uninterrupted
 from tenfold.mlir.layouts import keep_scatters_even
@@ -59,8 +59,8 @@ class Module:
     its last result, if any; `calls`, one for each function that the engine must know by name. `small` says
     that it computes with small arrays alone; `reduced`, how many elements its largest reduction takes;
     `uniform`, that it multiplies by arrays of equal elements; `long`, that XLA would make one long kernel of
-    much of it; `placed`, how each result lies on a mesh, as
-    far as the module says so."""
+    much of it; `slow_to_fold`, that XLA would fold its constants for long; `placed`, how each result lies on
+    a mesh, as far as the module says so."""
 
     def __init__(
         self,
@@ -73,8 +73,10 @@ class Module:
         placed: Sequence[Sharding | None] = (),
         long: bool = False,
         uniform: bool = False,
+        slow_to_fold: bool = False,
     ):
         self.long = long
+        self.slow_to_fold = slow_to_fold
         self.uniform = uniform
         self.small = small
         self.reduced = reduced
@@ -89,6 +91,20 @@ class Module:
         with _lock:
             limit = None if whole else 32
             return self.module.operation.get_asm(enable_debug_info=locations, large_elements_limit=limit)
+
+    def count(self) -> int:
+        """How many ops the module has, those of its functions and regions included."""
+        found = 0
+
+        def look(op: Any) -> Any:
+            nonlocal found
+            found += 1
+            return advance
+
+        advance = bindings().ir.WalkResult.ADVANCE
+        with _lock:
+            self.module.operation.walk(look)
+        return found
 
     def bytecode(self) -> bytes:
         with _lock:
@@ -238,6 +254,7 @@ class _Emitter:
         self.forms: dict[Op, Form] = {}
         self.calls: dict[str, structured.CustomCall] = {}
         self.reduced = [0]  # the elements that each reduction takes
+        self.folded = [0]  # the elements that XLA would evaluate of each op, were its operands constants
         self.channels = itertools.count(1)  # of collectives
         self.meshes: dict[Mesh, None] = {}
         self.exact: frozenset[str] = frozenset()  # see `emit`
@@ -290,7 +307,8 @@ class _Emitter:
         calls, reduced = list(self.calls.values()), max(self.reduced)
         small, long = _is_small(function), largest_fusion(function, LONG) >= LONG and is_plain(function)
         uniform = not small and multiplies_uniform(function)
-        return Module(module, result_types, self.checks, calls, small, reduced, placed, long, uniform)
+        slow = sum(self.folded) > folding.MOST and folding.is_slow([main])
+        return Module(module, result_types, self.checks, calls, small, reduced, placed, long, uniform, slow)
 
     def argument(self, place: int, donated: dict[int, int], layout: Partitioned | None) -> Any:
         """What is said of a parameter: which result its memory goes to, and how it is sharded."""
@@ -375,6 +393,7 @@ class _Emitter:
             regions=len(functions),
             loc=self.location(op.source, op.name),
         )
+        self.folded.append(folding.elements(created))
         for region, function in zip(created.regions, functions, strict=True):
             self.region(region, function, captured)
         return created.results
@@ -390,7 +409,8 @@ class _Emitter:
         is the op that ends it."""
         ir = self.b.ir
         inner = self.inner()
-        inner.calls, inner.reduced, inner.channels = self.calls, self.reduced, self.channels
+        inner.calls, inner.channels = self.calls, self.channels
+        inner.reduced, inner.folded = self.reduced, self.folded
         inner.meshes, inner.exact, inner.partitioned = self.meshes, self.exact, self.partitioned
         function = function.expanded()
         if captured:

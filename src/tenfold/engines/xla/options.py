@@ -24,6 +24,7 @@ LONG = 100_000  # elements that YNNPACK adds up sooner than XLA
 # XLA's newer way to emit a kernel takes time that grows with the square of the ops in it: 14 s for 6,000 ops,
 # where the older takes 3.
 _SHORT_KERNELS = ("xla_cpu_use_fusion_emitters", False)
+_UNFOLDED = ("xla_disable_hlo_passes", "constant_folding")
 # Most of what a compile takes on CPUs: LLVM's optimisations, and kernels made by way of MLIR, at 15 ms each.
 HASTY: list[tuple[str, Any]] = [
     ("xla_backend_optimization_level", 0),
@@ -93,7 +94,8 @@ def overrides(platform: str, module: stablehlo.Module) -> list[tuple[str, Any]]:
     if module.small or module.uniform or module.reduced < LONG:
         kinds = "" if module.small else _PRODUCTS
         overrides = [(name, kinds if name == _YNN else value) for name, value in overrides]
-    return [*overrides, _SHORT_KERNELS] if platform == "cpu" and module.long else overrides
+    short = [_SHORT_KERNELS] if platform == "cpu" and module.long else []
+    return [*overrides, *short, *([_UNFOLDED] if module.slow_to_fold else [])]
 
 
 def fingerprint(module: stablehlo.Module, device: Device) -> str:

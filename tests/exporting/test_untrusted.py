@@ -13,6 +13,7 @@ import tenfold as tn
 from tenfold import nn
 from tenfold.base import digests
 from tenfold.exporting import untrusted
+from tenfold.mlir import portable
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +162,55 @@ def test_a_file_that_its_reader_computes_on_for_long_is_refused(monkeypatch):
     untrusted._stop()
     with pytest.raises(tn.FormatError, match="too long for its length"):
         tn.load_stablehlo(b"module { func.func @main() { return } }")
+
+
+COMPILING = """
+import time
+from tenfold.exporting import untrusted
+
+def endless(module, device):
+    while not {idle}:
+        pass
+    time.sleep(100)
+
+untrusted.xla.compile = endless
+untrusted.serve()
+"""
+
+
+@pytest.mark.parametrize(("idle", "limit"), [(False, "1 seconds of processor time"), (True, "2 seconds")])
+def test_a_module_that_is_compiled_for_long_is_refused(idle, limit, monkeypatch, tmp_path):
+    monkeypatch.setenv("TENFOLD_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TENFOLD_COMPILE_SECONDS", "1")
+    monkeypatch.setattr(untrusted, "BUSY", 2.0 if idle else 100.0)
+    monkeypatch.setattr(untrusted, "COMMAND", COMPILING.format(idle=idle))
+    untrusted._stop()
+    run = tn.load_stablehlo(b"module { func.func @main() { return } } // compiled for long")
+    with pytest.raises(tn.FormatError, match=f"takes over {limit}: it is refused") as told:
+        run()
+    assert "set TENFOLD_COMPILE_SECONDS" in str(told.value)
+    untrusted._stop()
+
+
+def test_a_module_of_thousands_of_constants_is_read_in_its_time():
+    body = " ".join(f"%{i} = stablehlo.constant dense<{i}> : tensor<i32>" for i in range(12_000))
+    tn.load_stablehlo(f"module {{ func.func @main() {{ {body} return }} }}".encode())
+
+
+def test_a_module_of_more_ops_may_be_compiled_for_longer(monkeypatch):
+    def seconds(ops):
+        body = " ".join(f"%{i} = stablehlo.constant dense<{i}> : tensor<i32>" for i in range(ops))
+        module = portable.read(f"module {{ func.func @main() {{ {body} return }} }}".encode())
+        return untrusted._compile_seconds(module, module.bytecode())
+
+    assert 60 < seconds(1) < 61
+    assert seconds(10_000) > 500
+    monkeypatch.setenv("TENFOLD_COMPILE_SECONDS", "7.5")
+    assert seconds(1) == 7.5
+    for odd in ("long", "-1", "nan", "inf"):
+        monkeypatch.setenv("TENFOLD_COMPILE_SECONDS", odd)
+        with pytest.raises(tn.ArgumentError, match="no number of seconds"):
+            seconds(1)
 
 
 HUNGRY = """

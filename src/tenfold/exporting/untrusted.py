@@ -29,7 +29,7 @@ from tenfold import version
 from tenfold.base import digests, errors
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import BY_NAME
-from tenfold.base.errors import EngineError, FormatError, TenfoldError
+from tenfold.base.errors import ArgumentError, EngineError, FormatError, TenfoldError
 from tenfold.base.forking import forkable
 from tenfold.engines import iree, xla
 from tenfold.flat.ir import TensorType
@@ -39,7 +39,11 @@ from tenfold.serialize.trust import trusted
 
 SECONDS = 60.0  # of the clock that reading a file may take, and one more for each megabyte
 PROCESSOR_SECONDS = 3.0  # of computing, likewise
-COMPILE_SECONDS = 3600.0
+COMPILE_SECONDS = 60.0  # of computing that compiling a module may take, likewise
+SECONDS_PER_OP = 0.05  # and more for each op: XLA takes a tenth of it
+COMPILE_VARIABLE = "TENFOLD_COMPILE_SECONDS"  # sets how many in all
+BUSY = 10.0  # how much longer the clock may run meanwhile
+MOST_SECONDS = 1e8
 IDLE_SECONDS = 20.0  # after which the child ends
 DYING = 0.2  # a pipe of a process closes a moment before it has ended
 MEMORY = 4 << 30  # bytes that the child may ask for to compile a file, and more for a large one
@@ -91,9 +95,24 @@ def compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
     name = cache.key(module.text(whole=True), xla.fingerprint(module, device))
     code = cache.load(name)
     if code is None:
-        code = _ask({"do": "compile"}, module.bytecode(), COMPILE_SECONDS)
+        data = module.bytecode()
+        processor = _compile_seconds(module, data)
+        code = _ask({"do": "compile", "processor": processor}, data, BUSY * processor)
         cache.store(name, code)
     return xla.deserialize(code, module, device)
+
+
+def _compile_seconds(module: stablehlo.Module, data: bytes) -> float:
+    """The processor time that compiling a module may take."""
+    named = os.environ.get(COMPILE_VARIABLE, "")
+    if not named:
+        return COMPILE_SECONDS + SECONDS_PER_OP * module.count() + len(data) / 1e6
+    with contextlib.suppress(ValueError):
+        if 0 < (seconds := float(named)) < MOST_SECONDS:
+            return seconds
+    raise ArgumentError(
+        f"{COMPILE_VARIABLE}={named!r} is no number of seconds", help="set it to a number such as 600, or not"
+    )
 
 
 def refined(module: stablehlo.Module, types: Sequence[TensorType]) -> stablehlo.Module:
@@ -140,8 +159,23 @@ def _ask(request: dict[str, Any], data: bytes, seconds: float) -> bytes:
             if reply is None:
                 _stop()
             break
+    if request["do"] == "compile":
+        _require_compiled(reply, seconds, request["processor"])
     require_read(reply, seconds)
     return payload
+
+
+def _require_compiled(reply: dict[str, Any] | None, clock: float, processor: float) -> None:
+    if reply is None:
+        limit = f"{clock:.0f} seconds"
+    elif reply.get("died") == signal.SIGXCPU.name:
+        limit = f"{processor:.0f} seconds of processor time"
+    else:
+        return
+    raise FormatError(
+        f"compiling the module takes over {limit}: it is refused",
+        help=f"if you trust the file, set {COMPILE_VARIABLE} to the seconds of processor time it may take",
+    )
 
 
 def require_read(reply: dict[str, Any] | None, seconds: float) -> None:
@@ -326,7 +360,7 @@ def _answered(request: dict[str, Any], data: bytes) -> tuple[dict[str, Any], byt
     try:
         work = _prepared(request)
         if request["do"] == "compile":
-            confine(len(data), COMPILE_SECONDS, MEMORY)
+            confine(len(data), request["processor"], MEMORY)
         else:
             confine(len(data), PROCESSOR_SECONDS + len(data) / 1e6, READING_MEMORY)
         return {}, work(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from tenfold.flat import contracting as c, data_builders as mv
@@ -35,6 +36,19 @@ def _groups_moved(x: Value, source: int, target: int, groups: int) -> Value:
     return _merge(mv.move(_split(x, source, groups), source, target), target)
 
 
+def _extents(ct: Value, op: Convolution) -> Iterator[tuple[int, int, int, int]]:
+    """For each spatial dimension the padding in front, and the sizes of the dilated input, the dilated
+    kernel, and the cotangent spread by the strides."""
+    n = op.dimension_numbers
+    for i, (low, _) in enumerate(op.padding):
+        yield (
+            low,
+            dilated(op.x.shape[n.input_spatial_dimensions[i]], op.lhs_dilation[i]),
+            dilated(op.kernel.shape[n.kernel_spatial_dimensions[i]], op.rhs_dilation[i]),
+            dilated(ct.shape[n.output_spatial_dimensions[i]], op.window_strides[i]),
+        )
+
+
 def _by_input(ct: Value, op: Convolution) -> Value:
     """The kernel turned round, over the cotangent spread by the strides."""
     x, n = op.x, op.dimension_numbers
@@ -42,12 +56,7 @@ def _by_input(ct: Value, op: Convolution) -> Value:
         return full_like(x, 0)
     groups = max(op.feature_group_count, op.batch_group_count)
     kernel = _turned(conj(op.kernel), op)
-    padding = []
-    for i, (low, _) in enumerate(op.padding):
-        extent = dilated(x.shape[n.input_spatial_dimensions[i]], op.lhs_dilation[i])
-        reach = dilated(kernel.shape[n.kernel_spatial_dimensions[i]], op.rhs_dilation[i]) - 1
-        spread = dilated(ct.shape[n.output_spatial_dimensions[i]], op.window_strides[i])
-        padding.append((reach - low, extent + low - spread))
+    padding = [(reach - 1 - low, extent + low - spread) for low, extent, reach, spread in _extents(ct, op)]
     kernel = mv.reverse(kernel, n.kernel_spatial_dimensions)
     inward, outward = n.kernel_input_feature_dimension, n.kernel_output_feature_dimension
     if groups > 1:
@@ -73,12 +82,7 @@ def _by_kernel(ct: Value, op: Convolution) -> Value:
     x, kernel, n = op.x, op.kernel, op.dimension_numbers
     if not ct.numel or not x.numel:
         return full_like(kernel, 0)
-    padding = []
-    for i, (low, _) in enumerate(op.padding):
-        extent = dilated(x.shape[n.input_spatial_dimensions[i]], op.lhs_dilation[i])
-        reach = dilated(kernel.shape[n.kernel_spatial_dimensions[i]], op.rhs_dilation[i])
-        spread = dilated(ct.shape[n.output_spatial_dimensions[i]], op.window_strides[i])
-        padding.append((low, spread + reach - 1 - extent - low))
+    padding = [(low, spread + reach - 1 - extent - low) for low, extent, reach, spread in _extents(ct, op)]
     numbers = ConvDimensions(
         n.input_feature_dimension,
         n.input_batch_dimension,

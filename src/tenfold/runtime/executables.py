@@ -39,6 +39,7 @@ from tenfold.runtime.background import background
 from tenfold.runtime.checks import Chained, Donations, Loaded, chained, guarded
 from tenfold.runtime.packing import Packing
 from tenfold.runtime.reduced_overhead import PLATFORMS, Rooms, Steady
+from tenfold.runtime.stepwise import stepwise
 from tenfold.runtime.unoptimized import Hasty
 from tenfold.trace import late_numbers
 from tenfold.trace.collect import Trace
@@ -194,12 +195,16 @@ def _loaded(
         if lasting is not None:
             return _steady(function, device, donated, lasting)
         function, checks = guarded(function, donated, device)
-        layout = device if isinstance(device, Partitioned) else None
-        module = stablehlo.emit(function, donated, layout, xla.exact(device))
     work = tiers.work_of(function)
     if tiers.compiles_in_haste(work, device, xla.is_deterministic()) and is_plain(function):
-        return _loaded_in_haste(module, device, checks, bool(donated))
-    return Loaded(device, _compiled(module, device), checks, bool(donated))
+        return _loaded_in_haste(function, device, checks, donated)
+    return Loaded(device, _compiled(_emitted(function, donated, device), device), checks, bool(donated))
+
+
+def _emitted(function: Function, donated: Donations, device: Device) -> stablehlo.Module:
+    layout = device if isinstance(device, Partitioned) else None
+    with _emitting, uncollected():
+        return stablehlo.emit(function, donated, layout, xla.exact(device))
 
 
 def _steady(function: Function, device: Device, donated: Donations, lasting: Sequence[int]) -> Loaded:
@@ -213,21 +218,31 @@ def _steady(function: Function, device: Device, donated: Donations, lasting: Seq
     return kind(device, Steady(executable, rooms, device, again), checks, bool(donated))
 
 
-def _loaded_in_haste(module: stablehlo.Module, device: Device, checks: list[Check], donated: bool) -> Loaded:
+def _loaded_in_haste(function: Function, device: Device, checks: list[Check], donated: Donations) -> Loaded:
     """An executable without optimisations, unless the optimised one is on disk. It is replaced by that one
     after it has run for a while."""
-    xla.provide(module, device)
-    stored = _stored(module, device)
-    if stored is not None:
-        return Loaded(device, stored, checks, donated)
+    module = functools.cache(lambda: _emitted(function, donated, device))
+    if cache.folder() is not None:
+        xla.provide(module(), device)
+        stored = _stored(module(), device)
+        if stored is not None:
+            return Loaded(device, stored, checks, bool(donated))
     start = time.perf_counter()
     with log.timed("compile", f"for {device}, not optimised"), progress.compiling():
-        executable = xla.compile(module, device, optimised=False)
-    seconds = time.perf_counter() - start
+        steps = stepwise(function, donated, device, _step)
+        executable = steps or xla.compile(module(), device, optimised=False)
+    seconds = (time.perf_counter() - start) / (steps.share if steps else 1)  # for all of its ops
     _count_compile()
-    loaded = Loaded(device, executable, checks, donated)
-    loaded.executable = Hasty(executable, loaded, lambda: _optimised(module, device), seconds)
+    loaded = Loaded(device, executable, checks, bool(donated))
+    loaded.executable = Hasty(executable, loaded, lambda: _optimised(module(), device), seconds)
     return loaded
+
+
+def _step(function: Function, donated: Donations, device: Device) -> Callable[[], xla.Executable]:
+    """What compiles a step of a program without optimisations, in any thread."""
+    module = _emitted(function, donated, device)
+    xla.provide(module, device)  # which one thread does
+    return functools.partial(xla.compile, module, device, optimised=False)
 
 
 def _prepared(function: Function, device: Device) -> Function:
@@ -279,11 +294,12 @@ def _compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
 
 def _stored(module: stablehlo.Module, device: Device) -> xla.Executable | None:
     """The executable of a module that is on disk."""
+    if cache.folder() is None:
+        return None
     name = _name(module, device)
     stored = cache.load(name)
     if stored is None:
-        if cache.folder() is not None:
-            log.write("cache", f"no program {name[:12]} on disk")
+        log.write("cache", f"no program {name[:12]} on disk")
         return None
     try:
         with log.timed("cache", f"loaded {name[:12]}, {len(stored):,} bytes"):

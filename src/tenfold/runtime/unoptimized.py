@@ -17,15 +17,16 @@ from tenfold.engines import xla
 from tenfold.runtime import tiers
 from tenfold.runtime.background import background
 from tenfold.runtime.checks import Loaded
+from tenfold.runtime.stepwise import Stepwise
 
 
 class Hasty:
-    """Runs an unoptimised executable, which took so many `seconds` to compile, until the optimised one
-    replaces it in its owner."""
+    """Runs an unoptimised executable until the optimised one replaces it in its owner. To compile all of the
+    program's ops takes so many `seconds`."""
 
     def __init__(
         self,
-        executable: xla.Executable,
+        executable: xla.Executable | Stepwise,
         owner: Loaded,
         optimise: Callable[[], xla.Executable],
         seconds: float,

@@ -1,7 +1,9 @@
 """Tensors from Python data, conversions, Python wrappers: the same expressions on Tenfold and on PyTorch."""
 
+import functools
 import math
 import pickle
+import types
 import warnings
 
 import numpy as np
@@ -431,3 +433,38 @@ def test_joining_tensors_of_nothing_gives_nothing():
     empty = tn.zeros(0)
     assert tn.cat([empty, empty], dim=1).shape == torch.cat([torch.zeros(0)] * 2, dim=1).shape == (0,)
     assert tn.block_diag().shape == torch.block_diag().shape == (1, 0)
+
+
+@pytest.mark.parametrize("where", ["", "nn.functional", "linalg", "special", "fft"])
+def test_functions_are_pickled_by_the_name_that_the_user_gives_them(where):
+    module = functools.reduce(getattr, filter(None, where.split(".")), tn)
+    functions = {
+        name: function
+        for name, function in vars(module).items()
+        if isinstance(function, types.FunctionType) and not name.startswith("_")
+    }
+    others = {"dsmm", "hsmm", "saddmm", "spmm"}  # names of sparse products that are mm and addmm here
+    assert len(functions) > 20
+    for name in functions.keys() - others:
+        assert pickle.loads(pickle.dumps(functions[name])) is functions[name], name
+    assert pickle.loads(pickle.dumps(tn.Tensor.add)) is tn.Tensor.add
+
+
+@pytest.mark.parametrize("package", [tn, torch])
+def test_sizes_are_integers(package):
+    assert package.Size([package.tensor(3), 2]) == (3, 2)
+    assert type((3,) + package.Size((2,))) is type(package.Size((2,)) + (3,)) is package.Size
+    for sizes in (package.ones(3), [1.0], ["a"]):
+        with pytest.raises(TypeError):
+            package.Size(sizes)
+    with pytest.raises(TypeError):
+        package.Size([1]) + [2]
+
+
+@pytest.mark.parametrize("package", [tn, torch])
+def test_equal_promotes_and_apply_refuses_what_is_no_element(package):
+    assert package.equal(package.tensor([1.0, 2.0]), package.tensor([1, 2]))
+    assert not package.equal(package.tensor([2], dtype=package.uint8), package.tensor([True]))
+    assert package.ones(3).new(size=(2, 1)).shape == (2, 1)
+    with pytest.raises(TypeError):
+        package.ones(2, dtype=package.int64).apply_(lambda element: "word")

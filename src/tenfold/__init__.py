@@ -137,9 +137,9 @@ from tenfold.tensor.indexing import nonzero
 from tenfold.tensor.interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
 from tenfold.tensor.methods import empty_permuted, empty_strided, from_file, lu
 
+nonzero = overriding.heeding(nonzero)
 overriding.publish(globals(), "tenfold.functional")
 overriding.publish(globals(), "tenfold.tensor.interchange", overriding.seen_by_modes)
-nonzero = overriding.heeding(nonzero)
 # PyTorch's other names for products, which take sparse tensors there.
 dsmm, hsmm, spmm, saddmm = [dispatch.function(each, ops.TABLE[each]) for each in ("mm", "mm", "mm", "addmm")]
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None

@@ -622,6 +622,7 @@ def _add_function(
         # A submodule's own function of that name stays: it is a wrapper of the row.
         if later or not (module and python_name in namespace):
             wrapped: Any = function(python_name, functions)
+            wrapped.__module__ = namespace["__name__"]  # where pickle finds it
             if later:
                 wrapped.declared_later = True
             namespace[python_name] = wrapped
@@ -640,4 +641,5 @@ def _add_method(name: str, method: Any, later: bool) -> None:
     if not any(name in vars(base) for base in Tensor.__mro__[:-1]):
         if later:
             method.declared_later = True
+        method.__module__, method.__qualname__ = Tensor.__module__, f"Tensor.{method.__name__}"
         setattr(Tensor, name, method)

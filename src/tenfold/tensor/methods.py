@@ -43,7 +43,10 @@ def _elementwise(self: Tensor, others: Sequence[Tensor], function: Callable[...,
     results = [
         function(*[element.item() for element in elements]) for elements in zip(*[a.flat for a in arrays])
     ]
-    array = np.array(results, self.dtype.numpy).reshape(self.shape)
+    try:
+        array = np.array(results, self.dtype.numpy).reshape(self.shape)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"the function gives what is no element of {self.current().type}") from None
     self.assign(leaf(array, self.device, self.dtype).current())
     return self
 
@@ -131,8 +134,9 @@ def set_(self: Tensor, source: Tensor | None = None, *args: Any, **kwargs: Any) 
 
 
 @located
-def new(self: Tensor, *args: Any) -> Tensor:
+def new(self: Tensor, *args: Any, size: Sequence[int] | None = None) -> Tensor:
     """A tensor of this one's dtype and device: of zeros for sizes, else of the data."""
+    args = args if size is None else (Size(size),)
     if not args or isinstance(args[0], (int, Size)):
         shape = args[0] if args and isinstance(args[0], Size) else args or (0,)
         return aten("zeros")(tuple(shape), dtype=self.dtype, device=self.device)

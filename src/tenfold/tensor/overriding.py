@@ -7,6 +7,7 @@ is a `with` block, is handed every function that is called in it."""
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any, TypeVar, cast
@@ -142,14 +143,16 @@ def publish(namespace: MutableMapping[str, Any], module: str, decorate: Any = he
     """Let the public Python functions that come from a module, or from one named after it, heed the types of
     their arguments."""
     for name, function in list(namespace.items()):
+        if not isinstance(function, types.FunctionType) or name.startswith("_"):
+            continue
         if (
-            isinstance(function, types.FunctionType)
-            and not name.startswith("_")
-            and (function.__module__ or "").startswith(module)
+            (function.__module__ or "").startswith(module)
             and function.__name__ not in IGNORED
             and not overridable(function)
         ):
-            namespace[name] = decorate(function)
+            function = namespace[name] = decorate(function)
+        if vars(sys.modules[function.__module__]).get(function.__name__) is not function:
+            function.__module__ = namespace["__name__"]  # where pickle finds it
 
 
 # Questions and settings, which no type answers.

@@ -9,7 +9,7 @@ from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, IndexOutOfRange
 from tenfold.base.layouts import strided
-from tenfold.base.size import Size
+from tenfold.base.size import Size, of_ints
 from tenfold.base.source import capture
 from tenfold.base.watched_sizes import watched
 from tenfold.flat.strides import FORMATS, contiguous, follows, is_contiguous
@@ -28,7 +28,7 @@ class Described(Holder):
     @property
     def shape(self) -> Size:
         shape = self._value.type.shape
-        return Size(shape if context.asked is None else watched(shape, context.asked, 2))
+        return of_ints(shape if context.asked is None else watched(shape, context.asked, 2))
 
     @property
     def dtype(self) -> DType:
@@ -87,7 +87,7 @@ class Described(Holder):
 
     def size(self, dim: int | None = None) -> Any:
         sizes = self._value.type.shape
-        shape = Size(sizes if context.asked is None else watched(sizes, context.asked, 2))
+        shape = of_ints(sizes if context.asked is None else watched(sizes, context.asked, 2))
         return shape if dim is None else shape[_axis(self, dim, "size")]
 
     def stride(self, dim: int | None = None) -> Any:

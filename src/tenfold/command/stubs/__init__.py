@@ -100,8 +100,9 @@ def _function(name: str, each: types.FunctionType, module: str, hints: Hints) ->
         rows = [row for row in _rows(each) if row.function]
         yield from _defined(name, overloads(rows or _rows(each), method=False), str(each.__doc__))
         return
-    if each.__module__ not in MODULES and each.__name__ in _written(each.__module__):
-        yield from _exported(each.__module__, each.__name__, name)
+    written_in = inspect.unwrap(each).__module__
+    if written_in not in MODULES and each.__name__ in _written(written_in):
+        yield from _exported(written_in, each.__name__, name)
         return
     base = TABLE.get(name.removesuffix("_"))
     if name.endswith("_") and base is not None and "<locals>" in inspect.unwrap(each).__code__.co_qualname:

@@ -15,17 +15,17 @@ from tenfold.tensor.dispatch import aten
 
 
 class ASMoutput(NamedTuple):
-    """The log-probability of each target, and their mean with the sign turned."""
+    """The log-probability of each target, and the loss: the negative mean of these."""
 
     output: Tensor
     loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log-softmax with a head of frequent classes and clusters, each cluster with its own, narrower layers
+    """Log-softmax over a head of frequent classes, and clusters of rare ones with narrower layers
 
-    Classes are numbered by decreasing frequency; cutoffs say where clusters begin. Cluster i projects the
-    input to in_features / div_value^(i+1) features. Input (N, in_features), target (N).
+    Classes are numbered by decreasing frequency; `cutoffs` are the classes where clusters begin.
+    Cluster i projects inputs to in_features / div_value^(i+1) features. Input (N, in_features), target (N).
 
         layer = nn.AdaptiveLogSoftmaxWithLoss(8, 20, cutoffs=[5, 10])
         layer.log_prob(tn.ones(3, 8)).shape  # [3, 20]

@@ -1,4 +1,4 @@
-"""Attention by several heads; and the names by which PyTorch chooses its kernel."""
+"""Multi-head attention, and the names by which PyTorch selects an attention kernel."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class MultiheadAttention(Module):
     """softmax(Q Kᵀ / sqrt(E/heads) + mask) V for each head, the heads joined and projected
 
     query (L, N, embed_dim), key (S, N, kdim), value (S, N, vdim), or with batch_first N before L and S, or
-    without N. Returns the output, like query, and the weights (N, L, S), averaged over the heads unless
-    average_attn_weights is False. attn_mask (L, S) or (N·heads, L, S) and key_padding_mask (N, S) are added
-    to the scores, or where they are bool, True keeps a score from counting.
+    without N. Returns the output, shaped like query, and the weights (N, L, S), averaged over the heads
+    unless average_attn_weights is False. attn_mask (L, S) or (N·heads, L, S) and key_padding_mask (N, S) are
+    added to the scores; in a bool mask, True masks a score.
 
         attention = nn.MultiheadAttention(8, 2, batch_first=True)
         x = tn.ones(3, 5, 8)
@@ -126,8 +126,8 @@ class SDPBackend(enum.Enum):
 
 @contextlib.contextmanager
 def sdpa_kernel(backends: SDPBackend | list[SDPBackend], set_priority: bool = False) -> Iterator[None]:
-    """Changes nothing: how attention is computed is the compiled program's business, and its result the same
-    whichever kernel is named."""
+    """Has no effect: the compiled program decides how attention is computed, and every kernel gives the same
+    result."""
     named = [backends] if isinstance(backends, SDPBackend) else list(backends)
     if not named or not all(isinstance(each, SDPBackend) for each in named):
         raise ArgumentError("sdpa_kernel takes an SDPBackend, or a list of some").located(

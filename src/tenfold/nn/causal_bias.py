@@ -1,4 +1,4 @@
-"""`nn.attention.bias`: masks that keep a query from keys that come after it."""
+"""`nn.attention.bias`: causal masks, which hide later keys from a query."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CausalVariant", "causal_lower_right", "causal_upper_left"]
 
 
 class CausalVariant(IntEnum):
-    """From which corner of the scores the diagonal starts."""
+    """The corner of the scores in which the diagonal of the mask starts."""
 
     UPPER_LEFT = auto()
     LOWER_RIGHT = auto()
@@ -23,12 +23,12 @@ def _causal(rows: int, columns: int, diagonal: int) -> Tensor:
 
 
 def causal_upper_left(*size: int) -> Tensor:
-    """The mask (queries, keys) by which query i sees the keys up to i."""
+    """A mask (queries, keys) that lets query i see the keys 0 to i."""
     rows, columns = size
     return _causal(rows, columns, 0)
 
 
 def causal_lower_right(*size: int) -> Tensor:
-    """The mask (queries, keys) by which the last query sees all keys, as after a cache of earlier ones."""
+    """A mask (queries, keys) that lets the last query see all keys, as with a cache of earlier keys."""
     rows, columns = size
     return _causal(rows, columns, columns - rows)

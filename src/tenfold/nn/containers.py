@@ -106,7 +106,7 @@ class _Numbered(_Container):
 class Sequential(_Numbered):
     """Calls modules in sequence, each on the output of the one before
 
-    They are named by their place, or by the keys of an OrderedDict.
+    Modules are named by their position, or by the keys of an OrderedDict.
 
         model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
         model(tn.ones(3, 4)).shape  # [3, 2]
@@ -164,7 +164,7 @@ def _positive(times: Any) -> int:
 
 
 class ModuleList(_Numbered):
-    """A list whose modules count as the module's own
+    """A list of modules, which it registers as submodules
 
     layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
     """
@@ -206,7 +206,7 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(_Container):
-    """A dict whose modules count as the module's own
+    """A dict of modules, which it registers as submodules
 
     choices = nn.ModuleDict({"relu": nn.ReLU(), "gelu": nn.GELU()})
     """

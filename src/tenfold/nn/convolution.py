@@ -173,8 +173,8 @@ class Conv2d(_Forward):
 
     Input (N, in_channels, H, W) or (in_channels, H, W), output (N, out_channels, Hout, Wout), each extent
     floor((n + 2·padding - dilation·(kernel_size - 1) - 1) / stride + 1). `weight` is (out_channels,
-    in_channels / groups, *kernel_size). padding="same" keeps the extents; padding_mode says with what the
-    border is filled.
+    in_channels / groups, *kernel_size). padding="same" keeps the extents; padding_mode says what
+    fills the border.
 
         nn.Conv2d(3, 8, 3, padding=1)(tn.ones(2, 3, 32, 32)).shape  # [2, 8, 32, 32]
     """
@@ -254,7 +254,7 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """A transposed convolution along sequences: the gradient of `Conv1d` by its input
+    """A transposed convolution along sequences: the gradient of `Conv1d` with respect to its input
 
     Input (N, in_channels, L) or (in_channels, L), output (N, out_channels, Lout) with
     Lout = (L - 1)·stride - 2·padding + dilation·(kernel_size - 1) + output_padding + 1.
@@ -266,7 +266,7 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """A transposed convolution over images: the gradient of `Conv2d` by its input
+    """A transposed convolution over images: the gradient of `Conv2d` with respect to its input
 
     Input (N, in_channels, H, W) or (in_channels, H, W), output (N, out_channels, Hout, Wout), each extent
     (n - 1)·stride - 2·padding + dilation·(kernel_size - 1) + output_padding + 1. `weight` is (in_channels,
@@ -279,7 +279,7 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """A transposed convolution through volumes: the gradient of `Conv3d` by its input
+    """A transposed convolution through volumes: the gradient of `Conv3d` with respect to its input
 
     Input (N, in_channels, D, H, W) or (in_channels, D, H, W), output (N, out_channels, Dout, Hout, Wout),
     each extent (n - 1)·stride - 2·padding + dilation·(kernel_size - 1) + output_padding + 1.

@@ -10,7 +10,7 @@ from tenfold.tensor import Tensor
 class CosineSimilarity(Module):
     """x1·x2 / (max(‖x1‖, eps)·max(‖x2‖, eps)) along `dim`
 
-    Inputs broadcast to each other; the output lacks `dim`.
+    The inputs broadcast; the output has their shape without `dim`.
 
         nn.CosineSimilarity()(tn.ones(2, 3), tn.ones(2, 3)).shape  # [2]
     """

@@ -45,8 +45,8 @@ class _Table(Module):
 class Embedding(_Table):
     """Looks up the vectors at the given indices
 
-    Input (*) of ints, output (*, embedding_dim). The row of padding_idx starts at zero and gets no gradient;
-    rows that are used and longer than max_norm are cut to it.
+    Input (*) of ints, output (*, embedding_dim). The row of padding_idx starts at zero and gets no gradient.
+    With max_norm, rows that are looked up are scaled down to this norm if they exceed it.
 
         table = nn.Embedding(10, 3)
         table(tn.tensor([[1, 2], [4, 9]])).shape  # [2, 2, 3]
@@ -108,7 +108,7 @@ class Embedding(_Table):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """A table of given vectors; unless freeze is False they are not trained."""
+        """A table of the given vectors, which are trained only if freeze is False."""
         return cls(
             *_table_sizes(embeddings), padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
             _weight=embeddings, _freeze=freeze,
@@ -116,7 +116,7 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """The sum, mean or maximum of bags of vectors, without making the vectors
+    """The sum, mean or maximum of each bag of vectors, without an intermediate tensor of the vectors
 
     Input (B, N): B bags of N; or (N) with `offsets` (B), where each bag begins. Output (B, embedding_dim).
     per_sample_weights, for mode "sum", scale the vectors.
@@ -187,7 +187,7 @@ class EmbeddingBag(_Table):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """A table of given vectors; unless freeze is False they are not trained."""
+        """A table of the given vectors, which are trained only if freeze is False."""
         made = cls(
             *_table_sizes(embeddings), max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
             include_last_offset, padding_idx,

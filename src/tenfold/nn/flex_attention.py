@@ -1,7 +1,7 @@
-"""`nn.attention.flex_attention`: attention whose scores a function of the user's changes, or masks.
+"""`nn.attention.flex_attention`: attention in which a user's function changes or masks the scores.
 
-Such a function is written for one score and its indices; here it is called once, on all scores and on indices
-that broadcast with them."""
+The function is written for one score and its indices. It is called once, on all scores and on indices that
+broadcast with them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _score_mod_signature = _mask_mod_signature = Callable[..., Tensor]
 
 
 class AuxRequest(tuple):
-    """What else `flex_attention` is asked for: `lse`, `max_scores`."""
+    """The additional results to ask of `flex_attention`: `lse`, `max_scores`."""
 
     def __new__(cls, lse: bool = False, max_scores: bool = False) -> AuxRequest:
         return super().__new__(cls, (lse, max_scores))
 
 
 class AuxOutput(tuple):
-    """What else `flex_attention` gives: `lse`, `max_scores`."""
+    """The additional results of `flex_attention`: `lse`, `max_scores`."""
 
     def __new__(cls, lse: Tensor | None = None, max_scores: Tensor | None = None) -> AuxOutput:
         return super().__new__(cls, (lse, max_scores))
@@ -46,7 +46,7 @@ def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) ->
 
 
 def and_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A mask that lets through what all of these do."""
+    """A mask that keeps a score if all of these masks keep it."""
 
     def both(*indices: Tensor) -> Tensor:
         seen = noop_mask(*indices)
@@ -58,7 +58,7 @@ def and_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def or_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A mask that lets through what any of these does."""
+    """A mask that keeps a score if any of these masks keeps it."""
 
     def either(*indices: Tensor) -> Tensor:
         seen = ~noop_mask(*indices)
@@ -80,8 +80,8 @@ def _indices(shape: tuple[int, ...], device: Any) -> list[Tensor]:
 
 
 class BlockMask:
-    """Which queries see which keys: a function of indices, for scores of this shape. It is computed where it
-    is used; XLA decides what to leave out."""
+    """Which queries see which keys: a function of indices, for scores of this shape. It is evaluated where it
+    is used; XLA decides which blocks to skip."""
 
     def __init__(self, shape: tuple[int, ...], mask_mod: Callable[..., Tensor], block_size: Any, device: Any):
         self.shape, self.mask_mod, self.device = shape, mask_mod, device
@@ -97,7 +97,7 @@ class BlockMask:
         return self.mask_mod(*_indices(shape, self.device)).broadcast_to(shape)
 
     def to_dense(self) -> Tensor:
-        """1 for each block of the mask in which anything is seen."""
+        """The mask by blocks: 1 for each block in which some query sees some key."""
         rows, columns = self.BLOCK_SIZE
         mask = self.dense(self.shape)
         padded = aten("constant_pad_nd")(mask, (0, -self.shape[3] % columns, 0, -self.shape[2] % rows), False)
@@ -106,7 +106,7 @@ class BlockMask:
         return blocks.any(5).any(3).to(dtypes.int32)
 
     def sparsity(self) -> float:
-        """The part of blocks in which nothing is seen, in percent."""
+        """The percentage of blocks that are masked entirely."""
         return 100.0 * (1.0 - self.to_dense().float().mean().item())
 
     def numel(self) -> int:

@@ -1,8 +1,8 @@
 """`tenfold.nn.functional`: the functions of `torch.nn.functional`, by the same names and signatures.
 
-Those whose signature is their schema's come from the op table: the rows of module "nn" by `dispatch.install`,
-the others by name, just below. The wrappers that follow add what a schema lacks: `inplace=`, defaults, other
-orders of arguments, and compositions of several ops.
+Functions that have the signature of their schema come from the op table: the rows of module "nn" by
+`dispatch.install`, the others by name, just below. The wrappers after these add what a schema lacks:
+`inplace=`, defaults, another order of arguments, and compositions of several ops.
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of query (L, N, E) to key and value (S, N, E) in `num_heads` parts of E, and its weights.
+    """Attention of query (L, N, E) to key and value (S, N, E) with `num_heads` heads, and its weights
 
-    Without a batch the dimension N is left out. In masks of bools True excludes; numbers are added.
+    The dimension N may be missing. A bool mask excludes where it is True; another is added to the scores.
 
         x, weights = tn.ones(5, 2, 4), tn.ones(12, 4)
         output, attended = F.multi_head_attention_forward(

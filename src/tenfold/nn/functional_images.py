@@ -53,8 +53,9 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Images resampled to a size, or by a factor: nearest, nearest-exact, area, linear, bilinear, trilinear,
-    bicubic or lanczos.
+    """Resamples images to a size, or by a factor
+
+    `mode` is nearest, nearest-exact, area, linear, bilinear, trilinear, bicubic or lanczos.
 
     Input (N, C, *extents), output (N, C, *size) or scaled by scale_factor.
 
@@ -157,7 +158,7 @@ def grid_sample(
 
 @located
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """Returns the grid to which affine maps move the pixels of images of this size, for `grid_sample`
+    """Returns the grid of `grid_sample` that transforms images of this size by affine maps
 
     theta (N, 2, 3) and size (N, C, H, W), output (N, H, W, 2); or (N, 3, 4) for volumes.
 
@@ -196,7 +197,7 @@ def fold(
     padding: Any = 0,
     stride: Any = 1,
 ) -> Tensor:
-    """Adds columns of patches up to images
+    """Sums overlapping patches, given as columns, into images
 
     Input (N, C·∏kernel_size, patches), output (N, C, *output_size).
 

@@ -62,7 +62,7 @@ def batch_norm(
 ) -> Tensor:
     """(input - mean) / √(variance + eps) · weight + bias, for each channel
 
-    While training the statistics are the batch's, and the running ones move by `momentum` towards them.
+    In training, the statistics are those of the batch, and the running ones move towards them by `momentum`.
 
     Input and output (N, C, *).
 
@@ -99,7 +99,7 @@ def instance_norm(
 ) -> Tensor:
     """(input - mean) / √(variance + eps) · weight + bias, for each channel of each instance
 
-    Running statistics, where given, move by `momentum` towards the mean of the instances'.
+    If running statistics are given, they move by `momentum` towards the mean over the instances.
 
     Input and output (N, C, *).
 

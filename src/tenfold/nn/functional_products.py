@@ -30,7 +30,7 @@ def linear_cross_entropy(
     """cross_entropy(linear(input, linear_weight, linear_bias), target)
 
     Input (*, features), weight (classes, features), target (*). A weight of (classes, d₁, …, features) scores
-    each sample at every place of d₁, …. Programs are not cut into pieces, so `options` change nothing.
+    each sample at every index of d₁, …. Programs are not chunked, so `options` have no effect.
 
         F.linear_cross_entropy(tn.ones(2, 3), tn.zeros(4, 3), tn.tensor([0, 3]))  # 1.3863
     """
@@ -57,7 +57,7 @@ def grouped_mm(
     bias: Tensor | None = None,
     out_dtype: DType | None = None,
 ) -> Tensor:
-    """Products of groups of matrices. Where one is a single matrix, `offs` says where along it groups end.
+    """The matrix products of groups; if an operand is a single matrix, `offs` says where its groups end
 
     x, w = tn.ones(4, 8, dtype=tn.bfloat16), tn.ones(2, 8, 16, dtype=tn.bfloat16)
     F.grouped_mm(x, w, offs=tn.tensor([1, 4], dtype=tn.int32)).shape  # [4, 16]

@@ -112,8 +112,8 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """An older form of `register_module_full_backward_hook`, which may not be used beside it. PyTorch's tells
-    of the last function of a module alone; this one tells of the whole."""
+    """An older form of `register_module_full_backward_hook`; the two may not be combined. In PyTorch the hook
+    sees the gradients of the module's last function only; here it sees those of the whole module."""
     return backward.add_backward(hook, False, "for all modules")
 
 

@@ -1,5 +1,5 @@
-"""`tenfold.nn.init`: how parameters start. Each function fills a tensor in place, without gradients, and
-returns it."""
+"""`tenfold.nn.init`: initial values of parameters. Each function fills a tensor in place, without gradients,
+and returns it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _GAINS = {
 
 @located
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """By how much weights are scaled up for a nonlinearity that follows; `param` is leaky_relu's slope."""
+    """The factor that scales weights for the nonlinearity that follows; `param` is leaky_relu's slope."""
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
         if isinstance(slope, bool) or not isinstance(slope, (int, float)):
@@ -44,14 +44,14 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Draws evenly spread over [a, b)."""
+    """Fill with draws from the uniform distribution on [a, b)."""
     return draws.uniform_(tensor, a, b, generator)
 
 
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
-    """Draws from a normal distribution."""
+    """Fill with draws from a normal distribution."""
     return draws.normal_(tensor, mean, std, generator)
 
 
@@ -64,7 +64,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Draws from the part of a normal distribution that lies within [a, b]."""
+    """Fill with draws from a normal distribution truncated to [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warn("trunc_normal_: the mean is more than two deviations outside of [a, b]")
     low, high = (a - mean) / std, (b - mean) / std
@@ -85,17 +85,17 @@ def trunc_normal_(
 
 @draws.unless_meta
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """All elements `val`."""
+    """Fill with `val`."""
     return draws.write(tensor, np.full(tuple(tensor.shape), val, tensor.dtype.numpy))
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """All elements 1."""
+    """Fill with 1."""
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """All elements 0."""
+    """Fill with 0."""
     return constant_(tensor, 0.0)
 
 
@@ -140,14 +140,14 @@ _calculate_fan_in_and_fan_out = _fans  # the name that others know it by
 
 @located
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Evenly spread over ±gain·sqrt(6 / (fan_in + fan_out)): Glorot and Bengio's."""
+    """Fill uniformly from ±gain·sqrt(6 / (fan_in + fan_out)), after Glorot and Bengio."""
     bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
     return draws.uniform_(tensor, -bound, bound, generator)
 
 
 @located
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Normal, of deviation gain·sqrt(2 / (fan_in + fan_out)): Glorot and Bengio's."""
+    """Fill with normal draws of deviation gain·sqrt(2 / (fan_in + fan_out)), after Glorot and Bengio."""
     return draws.normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
 
 
@@ -159,7 +159,7 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:
-    """Evenly spread over ±gain·sqrt(3 / fan): He's. `a` is the slope of a leaky_relu that follows."""
+    """Fill uniformly from ±gain·sqrt(3 / fan), after He; `a` is the slope of a leaky_relu that follows."""
     if _nothing_to_fill(tensor):
         return tensor
     bound = math.sqrt(3.0) * calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
@@ -174,7 +174,7 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:
-    """Normal, of deviation gain / sqrt(fan): He's. `a` is the slope of a leaky_relu that follows."""
+    """Fill with normal draws of deviation gain / sqrt(fan), after He; `a` is as in `kaiming_uniform_`."""
     if _nothing_to_fill(tensor):
         return tensor
     std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
@@ -203,7 +203,7 @@ _calculate_correct_fan = _fan  # the name that others know it by
 @draws.unless_meta
 @located
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
-    """Orthogonal rows or columns, whichever are fewer; dimensions after the first count as columns."""
+    """Fill with orthogonal rows, or columns if fewer; dimensions after the first count as columns."""
     if tensor.ndim < 2:
         raise ShapeError(f"takes two dimensions or more, not {tensor.ndim}")
     if not tensor.numel():

@@ -49,7 +49,7 @@ class LazyModuleMixin(Module):
         return any(isinstance(each, (UninitializedParameter, UninitializedBuffer)) for each in held)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Give the parameters the shapes that fit these inputs."""
+        """Set the shapes of the parameters from these inputs."""
         raise NotImplementedError(f"{type(self).__name__} defines no initialize_parameters")
 
 

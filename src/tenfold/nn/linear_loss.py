@@ -1,4 +1,4 @@
-"""The loss of a last layer and the layer itself in one: LinearCrossEntropyLoss."""
+"""A linear layer and its cross-entropy loss in one module: LinearCrossEntropyLoss."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tenfold.tensor import Tensor
 
 @dataclass(frozen=True, slots=True)
 class LinearCrossEntropyOptions:
-    """How PyTorch cuts the computation into pieces to save memory. A compiled program is not cut, so these
-    change nothing here."""
+    """How PyTorch chunks the computation to save memory. A compiled program is not chunked, so these have no
+    effect here."""
 
     allow_retain_graph: bool = False
     batch_chunk_size: int | None = None
@@ -28,8 +28,10 @@ class LinearCrossEntropyOptions:
 
 
 class LinearCrossEntropyLoss(_Weighted):
-    """Cross entropy of the scores W·x + b, for inputs x (N, in_features) and targets as CrossEntropyLoss has
-    them; with out_features (d₁, …) there are scores of all classes at each place of d₁, …
+    """Cross entropy of the scores W·x + b
+
+    Inputs x (N, in_features), and targets as in CrossEntropyLoss. With out_features (d₁, …) there are scores
+    of all classes at each index of d₁, ….
 
         loss = nn.LinearCrossEntropyLoss(5, 10)
         loss(tn.randn(3, 5), tn.tensor([1, 0, 4])).backward()

@@ -1,5 +1,5 @@
 """Losses: how far predictions are from targets. `reduction` is "mean" over the elements, their "sum", or
-"none", which keeps them; size_average and reduce are its old names, and deprecated."""
+"none", which keeps them; size_average and reduce are older, deprecated arguments with the same meaning."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class HuberLoss(_Loss):
 class NLLLoss(_Weighted):
     """-weight[y]·x[y], for log-probabilities x (N, C, *) and classes y (N, *)
 
-    The mean is over the weights. Targets of ignore_index do not count.
+    The mean is weighted. Targets equal to ignore_index do not count.
 
         nn.NLLLoss()(tn.full((2, 4), 0.25).log(), tn.tensor([0, 3]))  # 1.3863
     """
@@ -146,7 +146,7 @@ class NLLLoss2d(NLLLoss):
 class CrossEntropyLoss(_Weighted):
     """-log(exp(x[y]) / Σ exp(x)), for scores x (N, C, *) and classes y (N, *), or probabilities y (N, C, *)
 
-    Classes of ignore_index do not count; label_smoothing mixes the target with all classes alike.
+    Targets equal to ignore_index do not count; label_smoothing mixes the target with a uniform distribution.
 
         loss = nn.CrossEntropyLoss()
         loss(tn.zeros(3, 5), tn.tensor([1, 0, 4]))  # log 5
@@ -213,7 +213,7 @@ class BCEWithLogitsLoss(_Loss):
 class KLDivLoss(_Loss):
     """y·(log y - x), for log-probabilities x; with log_target y is logarithms too
 
-    The divergence of distributions is reduction="batchmean".
+    reduction="batchmean" gives the divergence in its mathematical sense.
 
         nn.KLDivLoss(reduction="batchmean")(tn.full((1, 2), 0.5).log(), tn.full((1, 2), 0.5))  # 0.0
     """
@@ -281,8 +281,8 @@ class GaussianNLLLoss(_Loss):
 class CTCLoss(_Loss):
     """-log of the probability of the target over all its alignments with the input
 
-    log_probs (T, N, C), targets (N, S) or joined in one dimension, and both lengths (N). zero_infinity makes
-    losses of targets that do not fit zero.
+    log_probs (T, N, C), targets (N, S) or joined in one dimension, and both lengths (N). With
+    zero_infinity, the loss of a target that is too long for its input is 0.
 
         loss = nn.CTCLoss()
         scores = tn.zeros(5, 1, 3).log_softmax(-1)  # (T, N, C)

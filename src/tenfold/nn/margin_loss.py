@@ -1,5 +1,4 @@
-"""Margin losses, which are zero for what is right by a margin: of class scores, of distances of
-embeddings."""
+"""Margin losses of class scores and of distances between embeddings: 0 if the margin is kept."""
 
 from __future__ import annotations
 
@@ -141,7 +140,7 @@ class MultiMarginLoss(_Weighted):
 class TripletMarginLoss(_Loss):
     """max(0, ‖anchor - positive‖ - ‖anchor - negative‖ + margin), by the p-norm
 
-    With swap, the distance of positive and negative counts if it is smaller than the second.
+    With swap, ‖positive - negative‖ replaces ‖anchor - negative‖ if it is smaller.
 
         nn.TripletMarginLoss()(tn.zeros(1, 2), tn.zeros(1, 2), tn.tensor([[0.6, 0.8]]))  # 0.0
     """

@@ -111,7 +111,7 @@ class Module(Stateful):
     # Calling
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes: every subclass has its own."""
+        """The computation of the module, which every subclass defines."""
         raise UnsupportedError(
             f"{type(self).__name__} has no forward", help="define forward(self, ...) in the class"
         ).located(type(self).__name__, capture())
@@ -250,7 +250,7 @@ class Module(Stateful):
     ) -> RemovableHandle:
         """Call `hook(module, args, output)` after forward; what it returns replaces the output.
 
-        With always_call also when forward raised.
+        With always_call, the hook is also called if forward raises.
         """
         return self._forward_hooks.add(hook, with_kwargs, prepend, always_call)
 
@@ -270,8 +270,8 @@ class Module(Stateful):
 
     @located
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """An older form of `register_full_backward_hook`, which may not be used beside it. PyTorch's tells of
-        the last function of a module alone; this one tells of the whole."""
+        """An older form of `register_full_backward_hook`; the two may not be combined. In PyTorch the hook
+        sees the gradients of the module's last function only; here it sees those of the whole module."""
         return self._backward_hooks.add_backward(hook, False, "on one module")
 
     @property
@@ -312,13 +312,13 @@ class Module(Stateful):
         return self.train(False)
 
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
-        """Let all parameters collect gradients, or none."""
+        """Set whether the parameters require gradients."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or set them to zero."""
+        """Reset the gradients of all parameters to None, or to zero."""
         for parameter in self.parameters():
             gradient = parameter.grad
             if gradient is not None and not set_to_none:
@@ -327,7 +327,7 @@ class Module(Stateful):
             parameter.grad = None if set_to_none else gradient
 
     def share_memory(self: Self) -> Self:
-        """Refused, as `share_memory_` of a tensor is: memory is not shared between processes."""
+        """Refused, like `share_memory_` of a tensor: memory is not shared between processes."""
         for parameter in self.parameters():
             parameter.share_memory_()
         return self
@@ -338,7 +338,7 @@ class Module(Stateful):
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
         """Convert all parameters and buffers, in place: to(dtype), to(device), to(device, dtype), to(tensor).
 
-        A dtype is for those of float and complex dtypes only.
+        A dtype applies only to tensors of floating-point and complex dtypes.
         """
         device, dtype = _destination(args, kwargs)
         if dtype is not None and dtype.kind not in ("float", "complex"):
@@ -410,7 +410,7 @@ class Module(Stateful):
     # Printing and pickling
 
     def extra_repr(self) -> str:
-        """What stands between the brackets of a module's text, before its children."""
+        """The text that `repr` prints in the brackets of a module, before its children."""
         return ""
 
     def _get_name(self) -> str:

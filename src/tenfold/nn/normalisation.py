@@ -275,7 +275,7 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """y = x / sqrt(mean(x²) + eps)·weight, over the last dimensions, whose sizes are given
 
-    Without an eps it is the smallest that the input's dtype tells from zero beside 1.
+    The default eps is the machine epsilon of the input's dtype.
 
         nn.RMSNorm(4)(tn.ones(2, 3, 4)).shape  # [2, 3, 4]
     """

@@ -11,8 +11,8 @@ OWN = frozenset(["_orig_mod", "_run", "training"])
 
 
 class OptimizedModule(Module):
-    """A module that stands for another, `_orig_mod`, and runs its calls as compiled programs, one for each
-    signature of its inputs. Whatever else it is asked for, or told, is the other's."""
+    """A wrapper around a module, `_orig_mod`, that runs its calls as compiled programs, one for each
+    signature of its inputs. All other attributes and methods are those of the wrapped module."""
 
     def __init__(
         self, module: Module, dynamic: bool | None = None, mode: str | None = None, fullgraph: bool = False

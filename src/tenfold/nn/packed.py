@@ -12,7 +12,7 @@ from tenfold.tensor.dispatch import aten
 
 
 def run_packed(layer: Any, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
-    """What a recurrent layer gives for packed sequences: its output packed alike, and its last states."""
+    """The results of a recurrent layer for packed sequences: its packed output, and its last states."""
     sizes = input.batch_sizes.tolist()
     if input.data.shape[-1] != layer.input_size:
         raise ShapeError(f"takes input_size = {layer.input_size} features, not {input.data.shape[-1]}")

@@ -33,7 +33,7 @@ _absent = AbsentModule.of("torch.nn.parallel")
 
 
 class DataParallel(Module):
-    """Holds a module under the name `module`, as PyTorch's checkpoints have it; calls go to it unchanged
+    """Wraps a module under the name `module`, as in PyTorch's checkpoints, and passes calls through
 
     nn.DataParallel(nn.Linear(3, 4))(tn.ones(2, 3)).shape  # [2, 4]
     """
@@ -54,12 +54,13 @@ class DataParallel(Module):
 
 
 class DistributedDataParallel(Module):
-    """A module that every process has, each with its own batches; the weights' names start with `module.`.
-    All start with the parameters of the first, and gradients are the means over all processes. Before a
-    forward pass all take the buffers of the first, unless `broadcast_buffers` is False.
+    """Replicates a module in every process, each with its own batches. Parameter names start with `module.`.
 
-    With a `device_mesh`, batches are split over its devices, be they of one process or of several: what the
-    module gives is then a DTensor, and XLA adds up the gradients.
+    All processes start with the parameters of the first, and average their gradients. Before a forward pass,
+    they take the buffers of the first process, unless `broadcast_buffers` is False.
+
+    With a `device_mesh`, batches are split over its devices, in one process or several. The module then
+    returns a DTensor, and XLA sums the gradients.
     """
 
     @located
@@ -134,8 +135,8 @@ class DistributedDataParallel(Module):
 
     @located
     def register_comm_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
-        """Let `hook(state, bucket)` bring gradients together in the place of their mean: it gives a future of
-        the bucket's new, flat tensor. Gradients of one dtype are one bucket."""
+        """Combine gradients by `hook(state, bucket)` instead of averaging them. The hook returns a future of
+        the bucket's new, flat tensor. The gradients of each dtype form one bucket."""
         if not callable(hook):
             raise ArgumentError("Communication hook must be callable.")
         if self._hook is not None:
@@ -154,8 +155,8 @@ class DistributedDataParallel(Module):
         enable: bool = True,
         throw_on_early_termination: bool = False,
     ) -> Iterator[None]:
-        """A block in which processes may have different numbers of batches. One that has run out takes part
-        in what the others still do, with gradients of zero, and takes the last one's parameters in the end.
+        """A block in which processes may have different numbers of batches. A process that has run out joins
+        the others' collectives with gradients of zero, and takes the last process's parameters at the end.
         Gradients are divided by the number of all processes, or of those that still have batches."""
         if self.device_mesh is not None:
             raise UnsupportedError("batches on a mesh are those of all processes", help="leave join out")
@@ -195,7 +196,7 @@ class DistributedDataParallel(Module):
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """A block whose backward passes leave gradients as each process has them, to be accumulated."""
+        """A block whose backward passes accumulate gradients in each process, without averaging them."""
         before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
         try:
             yield

@@ -27,7 +27,7 @@ __all__ = [
 
 class Buffer(Tensor):
     """A tensor that a module registers as a buffer when it is assigned to an attribute: state that is not
-    trained. One that is not persistent is left out of the module's state_dict."""
+    trained. A buffer that is not persistent is left out of the module's state_dict."""
 
     __slots__ = ()
     __torch_function__ = staticmethod(overriding.disabled)  # what is computed from it is a plain tensor
@@ -52,7 +52,7 @@ class UninitializedTensorMixin:
     def materialize(
         self: Any, shape: Sequence[int], device: Device | str | None = None, dtype: DType | None = None
     ) -> None:
-        """Become an ordinary tensor of this shape, whose elements are still to be set."""
+        """Become an ordinary tensor of this shape, with uninitialized elements."""
         made = filled(shape, 0, dtype or self.dtype, device or self.device)
         self.__class__ = self._kind
         self.become(made.current(), None)

@@ -30,7 +30,7 @@ def _described(name: Any, value: Any, type_text: str | None = None) -> str:
 
 
 class ParameterList(Module):
-    """A list whose parameters count as the module's own
+    """A list of parameters, which it registers as its own
 
     scales = nn.ParameterList([tn.ones(4) for _ in range(3)])
     """
@@ -94,7 +94,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dict whose parameters count as the module's own
+    """A dict of parameters, which it registers as its own
 
     weights = nn.ParameterDict({"left": tn.ones(4), "right": tn.zeros(4)})
     """
@@ -155,13 +155,13 @@ class ParameterDict(Module):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Take out the value of a name."""
+        """Remove a name and return its value."""
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Take out the value that was put in last."""
+        """Remove and return the last name and value."""
         if not self._keys:
             raise RegistrationError("nothing is left to take out").located("ParameterDict", capture())
         key = next(reversed(self))

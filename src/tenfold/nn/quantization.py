@@ -42,7 +42,7 @@ _EPS = float(np.finfo(np.float32).eps)
 
 
 class MinMaxObserver(Module):
-    """Watches the smallest and the largest number that passes, and gives the scale that covers them."""
+    """Records the smallest and the largest number that it sees, and derives the scale that covers them."""
 
     def __init__(
         self, dtype: Any = quint8, qscheme: Any = per_tensor_affine, reduce_range: bool = False,
@@ -90,7 +90,7 @@ class MinMaxObserver(Module):
 
 
 class PerChannelMinMaxObserver(MinMaxObserver):
-    """As `MinMaxObserver`, for each place along a dimension apart."""
+    """Like `MinMaxObserver`, separately for each channel."""
 
     def __init__(
         self, ch_axis: int = 0, dtype: Any = quint8, qscheme: Any = per_channel_affine, **options: Any
@@ -106,7 +106,7 @@ class PerChannelMinMaxObserver(MinMaxObserver):
 
 
 class QConfig(NamedTuple):
-    """The observers of a layer: what makes one for its results, and what for its weight."""
+    """The observers of a layer: functions that make one for its results, and one for its weight."""
 
     activation: Callable[..., Any]
     weight: Callable[..., Any]
@@ -122,14 +122,14 @@ default_per_channel_qconfig = QConfig(default_observer, default_per_channel_weig
 
 
 def get_default_qconfig(backend: str = "x86", version: int = 0) -> QConfig:
-    """Refused: PyTorch's defaults for a kernel library observe histograms, which are not here."""
+    """Refused: PyTorch's default configurations use histogram observers, which Tenfold lacks."""
     raise UnsupportedError(
         "histogram observers are not there", help="use default_qconfig or default_per_channel_qconfig"
     )
 
 
 class QuantStub(Identity):
-    """Where a model's input is quantized; it passes everything on until the model is converted."""
+    """Marks where the input of a model is quantized. It is the identity until the model is converted."""
 
     def __init__(self, qconfig: QConfig | None = None):
         super().__init__()
@@ -138,7 +138,7 @@ class QuantStub(Identity):
 
 
 class DeQuantStub(Identity):
-    """Where a model's result becomes floating-point again; it passes everything on until then."""
+    """Marks where the result of a model is dequantized. It is the identity until the model is converted."""
 
     def __init__(self, qconfig: Any = None):
         super().__init__()
@@ -181,7 +181,7 @@ class FloatFunctional(Module):
 
 
 class Quantize(Module):
-    """Rounds floating-point numbers to integers of a scale."""
+    """Quantizes floating-point numbers to integers with a scale and a zero point."""
 
     def __init__(self, scale: Tensor, zero_point: Tensor, dtype: Any):
         super().__init__()
@@ -194,7 +194,7 @@ class Quantize(Module):
 
 
 class DeQuantize(Module):
-    """Gives the numbers that integers mean."""
+    """Converts quantized integers back to floating-point numbers."""
 
     def forward(self, x: QuantizedTensor) -> Tensor:
         return x.dequantize()
@@ -280,8 +280,8 @@ def prepare(
     model: Module, inplace: bool = False, allow_list: Any = None, observer_non_leaf_module_list: Any = None,
     prepare_custom_config_dict: Any = None,
 ) -> Module:  # fmt: skip
-    """A model whose stubs and linear layers observe their results, by the `qconfig` of the layer or of what
-    it lies in."""
+    """Insert observers into a model: its stubs and linear layers observe their results, by the `qconfig` of
+    the layer or of a module around it."""
     _refuse_options(
         allow_list=allow_list,
         observer_non_leaf_module_list=observer_non_leaf_module_list,
@@ -330,7 +330,7 @@ def convert(
     is_reference: bool = False, convert_custom_config_dict: Any = None,
     use_precomputed_fake_quant: bool = False,
 ) -> Module:  # fmt: skip
-    """The model with the prepared layers on integers, by what their observers saw."""
+    """Convert the prepared layers of a model to integers, with the scales that their observers found."""
     _refuse_options(
         mapping=mapping,
         is_reference=is_reference,

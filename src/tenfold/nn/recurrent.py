@@ -20,11 +20,11 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """Layers of one of the modes, forwards or both ways; weights start evenly spread over
+    """The base of RNN, LSTM and GRU: layers in one direction or both. Weights start uniform in
     ±1/sqrt(hidden_size).
 
-    They are weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 (and with proj_size weight_hr_l0), then the
-    same with _reverse, then those of the next layer.
+    The parameters are weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 (and with proj_size weight_hr_l0),
+    then the same with _reverse, then those of the next layer.
     """
 
     @in_layer
@@ -111,7 +111,7 @@ class RNNBase(Module):
         return [weight for weights in self.all_weights for weight in weights]
 
     def flatten_parameters(self) -> None:
-        """Nothing: parameters need not lie side by side in memory."""
+        """Does nothing: parameters need not be contiguous in memory."""
 
     @in_layer
     def forward(self, input: Any, hx: Any = None) -> Any:

@@ -1,5 +1,5 @@
-"""What a module is made of: its parameters, buffers and child modules, registered by assigning them to
-attributes, and found again by name."""
+"""The parameters, buffers and child modules of a module, which are registered by assigning them to attributes
+and found by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tenfold.trace.context import context
 
 
 class RegistrationError(TenfoldError, KeyError):
-    """A name under which nothing can be registered: it is taken, empty, or has a dot in it."""
+    """A name under which nothing can be registered, because it is taken, empty, or contains a dot."""
 
 
 class _Lacking:
@@ -47,7 +47,7 @@ class Registry:
     # Registering
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a parameter, which is then also an attribute; None keeps the name for one that is not there."""
+        """Add a parameter, which is then also an attribute; None reserves the name."""
         if "_parameters" not in self.__dict__:
             raise _too_early("parameter")
         self._check_name("parameter", name, self._parameters)
@@ -68,7 +68,7 @@ class Registry:
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add state that is not trained; what is not persistent is left out of state_dict."""
+        """Add a buffer: state that is not trained. If it is not persistent, it is left out of state_dict."""
         if "_buffers" not in self.__dict__:
             raise _too_early("buffer")
         self._check_name("buffer", name, self._buffers)
@@ -195,7 +195,7 @@ class Registry:
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """This module and all below it, with their names; one that is there twice is given once."""
+        """This module and its descendants, with their names; each once unless remove_duplicate is False."""
         seen = set() if memo is None else memo
         if self in seen:
             return
@@ -208,12 +208,12 @@ class Registry:
                 yield from module.named_modules(seen, inner, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
-        """This module and all below it, each once unless remove_duplicate is False."""
+        """This module and its descendants, each once unless remove_duplicate is False."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Any]]:
-        """The modules just below this one, with their names."""
+        """The child modules, with their names."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -221,29 +221,29 @@ class Registry:
                 yield name, module
 
     def children(self) -> Iterator[Any]:
-        """The modules just below this one."""
+        """The child modules."""
         for _, module in self.named_children():
             yield module
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """The parameters of this module and of all below it, with their names."""
+        """The parameters of this module and of its descendants, with their names."""
         return self._named_members("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters of this module and of all below it."""
+        """The parameters of this module and of its descendants."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """The buffers of this module and of all below it, with their names."""
+        """The buffers of this module and of its descendants, with their names."""
         return self._named_members("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers of this module and of all below it."""
+        """The buffers of this module and of its descendants."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
@@ -261,7 +261,7 @@ class Registry:
     # Finding by name
 
     def get_submodule(self, target: str) -> Any:
-        """The module below this one at a dotted path; this one for ""."""
+        """The descendant at a dotted path; this module for ""."""
         module: Any = self
         for name in target.split(".") if target else ():
             found = module._modules.get(name) if isinstance(module, Registry) else None
@@ -274,7 +274,7 @@ class Registry:
         return module
 
     def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
-        """Put a module at a dotted path; strict, only in the place of another."""
+        """Set the module at a dotted path. With strict, a module must already be there."""
         if not target:
             raise ArgumentError("an empty path names no place").located("set_submodule", capture())
         if not isinstance(module, Registry):

@@ -85,7 +85,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits one dimension into several, whose sizes multiply to its own; one of them may be -1
+    """Splits one dimension into several; one of their sizes may be -1
 
     nn.Unflatten(1, (2, 5, 5))(tn.ones(32, 50)).shape  # [32, 2, 5, 5]
     """
@@ -111,7 +111,7 @@ class Unflatten(Module):
 
 
 class Fold(Module):
-    """Adds patches up to images, the reverse of Unfold
+    """Sums overlapping patches into images, the reverse of Unfold
 
     Input (N, C·∏kernel_size, L), output (N, C, *output_size).
 

@@ -35,7 +35,7 @@ _triple, _quadruple = _ntuple(3, "_triple"), _ntuple(4, "_quadruple")
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Take a prefix, such as the "module." that DistributedDataParallel adds, off the names of a state."""
+    """Remove a prefix, such as DistributedDataParallel's "module.", from the names of a state dict."""
     for name in list(state_dict):
         if name.startswith(prefix):
             state_dict[name.removeprefix(prefix)] = state_dict.pop(name)

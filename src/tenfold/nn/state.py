@@ -21,11 +21,11 @@ _EXTRA_STATE = "_extra_state"
 
 
 class StateDictError(TenfoldError):
-    """A state dictionary that does not fit its module."""
+    """A state dictionary that does not match its module."""
 
 
 class IncompatibleKeys(NamedTuple):
-    """What load_state_dict found to differ."""
+    """The names in which a state dict and a module differ, as load_state_dict returns them."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -57,11 +57,11 @@ class Stateful(Registry):
     # A class that has more to save than tensors overrides these two.
 
     def get_extra_state(self) -> Any:
-        """What else to save; called where a class defines it."""
+        """Additional state to save. It is only called if a class defines it."""
         raise NotImplementedError(f"{type(self).__name__} defines no get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what get_extra_state gave."""
+        """Restore what get_extra_state returned."""
         raise NotImplementedError(f"{type(self).__name__} defines no set_extra_state")
 
     # Saving
@@ -71,7 +71,7 @@ class Stateful(Registry):
     ) -> Any:
         """All parameters and persistent buffers, by their dotted names.
 
-        The tensors share memory with the module's, without gradients; with keep_vars they are its own.
+        The tensors are detached and share the module's memory; with keep_vars they are the module's own.
         """
         for name, value in zip(("destination", "prefix", "keep_vars"), args, strict=False):
             if name == "destination":
@@ -121,9 +121,9 @@ class Stateful(Registry):
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Copy tensors into the parameters and buffers of the same names; with `assign`, take them instead.
+        """Copy tensors into the parameters and buffers of the same names; with `assign`, replace these.
 
-        Strict, the names must be the same: no more and no fewer. Returns the names that were not.
+        With strict, both must have the same names. Returns the names that differ.
         """
         if not isinstance(state_dict, Mapping):
             raise ArgumentError(f"a state dictionary is a dict, not a {type(state_dict).__name__}").located(
@@ -224,7 +224,7 @@ class Stateful(Registry):
     # Hooks
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata)` when state_dict has been filled."""
+        """Call `hook(module, state_dict, prefix, local_metadata)` after state_dict has been filled."""
         return self._state_dict_hooks.add(hook)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -245,7 +245,7 @@ class Stateful(Registry):
         return self._load_state_dict_pre_hooks.add(hook, with_kwargs=with_module)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, incompatible_keys)` when this module and those below it are loaded."""
+        """Call `hook(module, incompatible_keys)` after this module and its descendants are loaded."""
         return self._load_state_dict_post_hooks.add(hook)
 
 

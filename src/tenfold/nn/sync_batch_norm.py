@@ -55,8 +55,8 @@ class _Normalise(Function):
 class SyncBatchNorm(_BatchNorm):
     """y = (x - mean) / sqrt(var + eps)·weight + bias, by the statistics of each channel in the batch
 
-    Input (N, C, *). In training the statistics are those of all processes' batches together. On a mesh every
-    batch norm does so, and this one as any other.
+    Input (N, C, *). In training, the statistics are those of the batches of all processes together. On a
+    mesh, every batch norm works like this.
 
         nn.SyncBatchNorm(3)(tn.ones(2, 3, 8, 8)).shape  # [2, 3, 8, 8]
     """
@@ -111,8 +111,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """The module with such a layer in the place of each `BatchNorm` in it, which has the other's
-        parameters and buffers."""
+        """Replace each `BatchNorm` in a module by a SyncBatchNorm with the same parameters and buffers."""
         made = module
         if isinstance(module, _BatchNorm):
             made = SyncBatchNorm(

@@ -1,4 +1,4 @@
-"""`tenfold.nn.utils`: what is done to modules and parameters as a whole. Most submodules load when used."""
+"""`tenfold.nn.utils`: functions on whole modules and their parameters. Most submodules load when used."""
 
 from tenfold.base.late import late_imports
 from tenfold.nn.utils.spectral_norm import (

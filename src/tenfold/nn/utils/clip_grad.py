@@ -1,4 +1,4 @@
-"""Gradients kept small: all together by their norm, or element by element."""
+"""Gradient clipping, by the norm of all gradients together or element by element."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tenfold.tensor.dispatch import aten
 def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """The norm of tensors as if all their elements stood in one vector.
+    """The norm of all tensors, as if they were one vector.
 
-    With error_if_nonfinite it is computed at once, and must be a number.
+    With error_if_nonfinite, it is computed immediately, and must be finite.
     """
     held = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     order = float(norm_type)
@@ -40,7 +40,7 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scale gradients whose norm is total_norm down to max_norm, in place; smaller ones stay."""
+    """Scale gradients of norm total_norm down to max_norm, in place, if they exceed it."""
     with no_grad():
         for gradient in _gradients(parameters):
             scale = (float(max_norm) / (total_norm.to(gradient.device) + 1e-6)).clamp(max=1.0)
@@ -54,8 +54,8 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale the gradients of parameters so that their norm, all together, is at most max_norm; return the
-    norm that they had.
+    """Scale the gradients of parameters so that their total norm is at most max_norm; return the norm before
+    the scaling.
 
     Nothing is computed yet: the norm and the scaling become part of the program that reads the gradients.
     """
@@ -78,7 +78,7 @@ def clip_grad_norm(
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
-    """Bring every element of the gradients of parameters into ±clip_value, in place."""
+    """Clamp every element of the gradients of parameters to ±clip_value, in place."""
     bound = float(clip_value)
     with no_grad():
         for gradient in _gradients(parameters):

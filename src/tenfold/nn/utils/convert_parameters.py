@@ -11,7 +11,7 @@ from tenfold.tensor.dispatch import aten
 
 @located
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All elements of the parameters, one after the other."""
+    """Concatenate all elements of the parameters into one vector."""
     held = list(parameters)
     if len({each.device for each in held}) > 1:
         raise DeviceError("the parameters are on several devices", help="move the module to one first")
@@ -20,7 +20,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 @located
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Let parameters be parts of a vector, in order: they share its memory."""
+    """Make parameters consecutive views of a vector, which share its memory."""
     held = list(parameters)
     wanted = sum(each.numel() for each in held)
     if vec.ndim != 1 or vec.numel() < wanted:

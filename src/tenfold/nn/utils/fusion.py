@@ -31,7 +31,7 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """The weight and bias of a convolution that also normalises."""
+    """The weight and bias of a convolution with a batch norm folded in."""
     with no_grad():
         scale = _scale(bn_rv, bn_eps, bn_w)
         trailing = [1] * (conv_w.ndim - 2)
@@ -52,7 +52,7 @@ def fuse_linear_bn_weights(
     bn_w: Tensor,
     bn_b: Tensor,
 ) -> tuple[Parameter, Parameter]:
-    """The weight and bias of a linear layer that also normalises."""
+    """The weight and bias of a linear layer with a batch norm folded in."""
     with no_grad():
         scale = _scale(bn_rv, bn_eps, bn_w)
         weight, bias = linear_w * scale.unsqueeze(-1), _shift(linear_b, bn_rm, scale, bn_b)
@@ -65,7 +65,7 @@ def fuse_linear_bn_weights(
 
 @located
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A copy of a convolution that computes what it and the normalisation behind it do in evaluation."""
+    """A copy of a convolution in evaluation mode, with the batch norm after it folded in."""
     _check(conv, bn)
     fused = copy.deepcopy(conv)
     fused.weight, fused.bias = fuse_conv_bn_weights(
@@ -76,7 +76,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
 
 @located
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A copy of a linear layer that computes what it and the normalisation behind it do in evaluation."""
+    """A copy of a linear layer in evaluation mode, with the batch norm after it folded in."""
     _check(linear, bn)
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise ArgumentError(f"{linear.out_features} features cannot be normalised as {bn.num_features}")

@@ -11,8 +11,8 @@ from tenfold.nn.module import Module
 
 @located
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
-    """Make a module without computing its initial parameters, to load a checkpoint into. They are lazy, like
-    every tensor: one that is set before it is read is never computed."""
+    """Make a module without initializing its parameters, to load a checkpoint into. Initial values are lazy,
+    like every tensor: if they are overwritten before they are read, they are never computed."""
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
         raise ArgumentError(f"module_cls is a class of modules, not {module_cls!r}")
     if "device" not in inspect.signature(module_cls).parameters:

@@ -1,5 +1,4 @@
-"""The layout of convolutions' weights: `convert_conv2d_weight_memory_format` and its like for three
-dimensions."""
+"""The memory format of convolution weights, in two and in three dimensions."""
 
 from __future__ import annotations
 
@@ -21,10 +20,10 @@ def _convert(module: Converted, memory_format: Any, layers: tuple[type[Module], 
 
 
 def convert_conv2d_weight_memory_format(module: Converted, memory_format: Any) -> Converted:
-    """Give the weights of all two-dimensional convolutions in a module this layout."""
+    """Convert the weights of all two-dimensional convolutions in a module to a memory format."""
     return _convert(module, memory_format, (Conv2d, ConvTranspose2d))
 
 
 def convert_conv3d_weight_memory_format(module: Converted, memory_format: Any) -> Converted:
-    """Give the weights of all three-dimensional convolutions in a module this layout."""
+    """Convert the weights of all three-dimensional convolutions in a module to a memory format."""
     return _convert(module, memory_format, (Conv3d, ConvTranspose3d))

@@ -92,9 +92,10 @@ def _completed(tall: Tensor) -> Tensor:
 def orthogonal(
     module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Any:
-    """Let a parameter be a matrix, or a batch of them, with orthonormal columns, or rows where these are
-    fewer. `orthogonal_map` is "matrix_exp", "cayley" or "householder"; the first for square matrices, and the
-    last for others, if nothing is said."""
+    """Constrain a parameter to matrices with orthonormal columns, or rows if these are fewer.
+
+    `orthogonal_map` is "matrix_exp", the default for square matrices, "householder", the default for others,
+    or "cayley"."""
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):
         raise ArgumentError(f"{type(module).__name__} has no parameter or buffer {name!r}")

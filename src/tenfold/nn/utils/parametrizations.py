@@ -32,7 +32,7 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Let a parameter be a length (parametrizations.NAME.original0) times a direction (original1)."""
+    """Parametrize a weight by its length (parametrizations.NAME.original0) and direction (original1)."""
     return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
 
@@ -72,7 +72,7 @@ class _SpectralNorm(Module):
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Let a parameter be itself divided by its largest singular value."""
+    """Parametrize a weight so that it is divided by its largest singular value."""
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):
         raise ArgumentError(f"{type(module).__name__} has no parameter or buffer {name!r}")

@@ -23,7 +23,7 @@ _caching = 0
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """In this block each parametrized tensor is computed once, when it is first read."""
+    """A block in which each parametrized tensor is computed only once, when it is first read."""
     global _caching
     _caching += 1
     try:
@@ -35,8 +35,9 @@ def cached() -> Iterator[None]:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, in order, and what they compute it from: `original`, or where the
-    first one's right_inverse gives several tensors `original0`, `original1`, …"""
+    """The parametrizations of one tensor, in order, and the tensor that they start from: `original`.
+
+    If the first one's right_inverse returns several tensors, they start from `original0`, `original1`, …."""
 
     def __init__(self, modules: Any, original: Tensor, unsafe: bool = False):
         super().__init__(modules)
@@ -94,7 +95,7 @@ class ParametrizationList(ModuleList):
         return value
 
     def right_inverse(self, value: Tensor) -> None:
-        """Set what the tensor is computed from so that it becomes this value."""
+        """Set the originals so that the parametrized tensor has this value."""
         with no_grad():
             started: Any = value
             for module in reversed(list(self)):
@@ -150,9 +151,10 @@ def _parametrized_class(plain: type, names: list[str]) -> type:
 def register_parametrization(
     module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Any:
-    """Let a parameter or buffer be computed by a module, from what it was.
+    """Replace a parameter or buffer by the result of a module, computed from the original.
 
-    The module's right_inverse, if it has one, says from what. Unless `unsafe`, shape and dtype must stay.
+    If the module has a right_inverse, that computes the original from the present value. Unless `unsafe` is
+    set, the shape and dtype must not change.
     """
     if is_parametrized(module, tensor_name):
         held = module.parametrizations[tensor_name]
@@ -191,7 +193,7 @@ def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
 
 @located
 def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
-    """Make a parametrized tensor an ordinary one, with its computed value or with that of `original`."""
+    """Make a parametrized tensor an ordinary one again, with its computed value or that of `original`."""
     if not is_parametrized(module, tensor_name):
         raise ArgumentError(f"{tensor_name} of {type(module).__name__} has no parametrization")
     held = module.parametrizations[tensor_name]

@@ -1,8 +1,8 @@
-"""`tenfold.nn.utils.prune`: parameters some of whose elements are held at zero by a mask.
+"""`tenfold.nn.utils.prune`: sets elements of parameters to zero by a mask.
 
 A pruned parameter NAME becomes the parameter NAME_orig and the buffer NAME_mask; NAME itself is their
-product, computed before each call of the module. A pruning method is the hook that does so, and says by
-`compute_mask` what else is to be masked; several, one after the other, are a `PruningContainer`.
+product, which a hook computes before each call of the module. The hook is a pruning method; its
+`compute_mask` chooses the elements to mask. A `PruningContainer` holds several that were applied in turn.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ __all__ = [
 
 
 class BasePruningMethod(ABC):
-    """A way to prune.
+    """The base of pruning methods.
 
-    `PRUNING_TYPE` says of what compute_mask chooses, where another method was there before: "unstructured" of
-    the elements not masked yet, "structured" of the channels along `dim` that are not masked yet, "global" of
-    everything.
+    `PRUNING_TYPE` says what compute_mask may choose from if the parameter is already pruned: "unstructured"
+    means the elements not masked yet, "structured" the channels along `dim` not masked yet, and "global" all
+    elements.
     """
 
     PRUNING_TYPE: ClassVar[str]
@@ -51,13 +51,13 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask of a tensor, or of its importance scores: zeros where default_mask has them, and more."""
+        """The mask for a tensor or its importance scores, which must keep the zeros of default_mask."""
 
     def __call__(self, module: Any, inputs: Any) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     def apply_mask(self, module: Any) -> Tensor:
-        """The pruned parameter."""
+        """The parameter times its mask."""
         mask, original = (getattr(module, f"{self._tensor_name}_{each}") for each in ("mask", "orig"))
         return mask.to(dtype=original.dtype) * original
 
@@ -66,8 +66,9 @@ class BasePruningMethod(ABC):
     def apply(
         cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
     ) -> BasePruningMethod:
-        """Prune a parameter by a method of this class, made of the further arguments, after what has pruned
-        it already. Importance scores stand for the elements when the method chooses."""
+        """Prune a parameter by a method of this class, constructed from the remaining arguments.
+
+        Earlier pruning is kept. Importance scores, if given, take the place of the elements in the choice."""
         method: BasePruningMethod = cls(*args, **kwargs)
         method._tensor_name = name
         found = _hook(module, name)
@@ -97,7 +98,7 @@ class BasePruningMethod(ABC):
     def prune(
         self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
     ) -> Tensor:
-        """A tensor, pruned, of no module."""
+        """Prune a tensor that belongs to no module."""
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
             raise ShapeError(f"the importance scores of {t.current().type} are {scores.current().type}")
@@ -115,7 +116,7 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Methods that have pruned a tensor one after the other; the last of them computes its mask."""
+    """Pruning methods that were applied to a tensor in turn; the last of them computes its mask."""
 
     def __init__(self, *args: BasePruningMethod):
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
@@ -169,7 +170,7 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Masks nothing: a parameter that is to be pruned later, or by hand."""
+    """Masks nothing, for a parameter that is pruned later or by hand."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -178,7 +179,7 @@ class Identity(BasePruningMethod):
 
 
 class RandomUnstructured(BasePruningMethod):
-    """Masks as many elements as `amount` says, a whole number or a fraction, drawn at random."""
+    """Masks random elements; `amount` is their number or fraction."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -193,7 +194,7 @@ class RandomUnstructured(BasePruningMethod):
 
 
 class L1Unstructured(BasePruningMethod):
-    """Masks as many elements as `amount` says, a whole number or a fraction, the smallest first."""
+    """Masks the elements of smallest magnitude; `amount` is their number or fraction."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -206,7 +207,7 @@ class L1Unstructured(BasePruningMethod):
 
 
 class RandomStructured(BasePruningMethod):
-    """Masks as many channels along a dimension as `amount` says, drawn at random."""
+    """Masks random channels along a dimension; `amount` is their number or fraction."""
 
     PRUNING_TYPE = "structured"
 
@@ -224,7 +225,7 @@ class RandomStructured(BasePruningMethod):
 
 
 class LnStructured(BasePruningMethod):
-    """Masks as many channels along a dimension as `amount` says, those of the smallest n-norm first."""
+    """Masks the channels of smallest n-norm along a dimension; `amount` is their number or fraction."""
 
     PRUNING_TYPE = "structured"
 
@@ -243,7 +244,7 @@ class LnStructured(BasePruningMethod):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Masks what a mask that is given does."""
+    """Applies a given mask."""
 
     PRUNING_TYPE = "global"
 
@@ -302,7 +303,7 @@ def _without_channels(mask: Tensor, t: Tensor, dim: int, places: Tensor) -> Tens
 
 @located
 def identity(module: Any, name: str) -> Any:
-    """Make a parameter a pruned one of which nothing is masked."""
+    """Make a parameter a pruned one, of which nothing is masked."""
     Identity.apply(module, name)
     return module
 
@@ -316,7 +317,7 @@ def random_unstructured(module: Any, name: str, amount: float) -> Any:
 
 @located
 def l1_unstructured(module: Any, name: str, amount: float, importance_scores: Tensor | None = None) -> Any:
-    """Mask a number or a fraction of a parameter's elements, the smallest first."""
+    """Mask a number or a fraction of a parameter's elements, those of smallest magnitude."""
     L1Unstructured.apply(module, name, amount, importance_scores=importance_scores)
     return module
 
@@ -332,14 +333,14 @@ def random_structured(module: Any, name: str, amount: float, dim: int) -> Any:
 def ln_structured(
     module: Any, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> Any:
-    """Mask a number or a fraction of a parameter's channels, those of the smallest n-norm first."""
+    """Mask a number or a fraction of a parameter's channels, those of smallest n-norm."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 @located
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Mask what a mask says."""
+    """Apply a given mask."""
     CustomFromMask.apply(module, name, mask)
     return module
 

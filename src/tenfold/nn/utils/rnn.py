@@ -24,8 +24,8 @@ class _Packed(NamedTuple):
 class PackedSequence(_Packed):
     """Sequences without padding: the first element of each, then the second of each that has one, and so on.
 
-    batch_sizes says how many have one; the sequences are sorted by length, and unsorted_indices says where
-    each of them was.
+    batch_sizes are the numbers of sequences at each step. The sequences are sorted by length, and
+    unsorted_indices restores their original order.
     """
 
     def __new__(
@@ -92,7 +92,7 @@ class PackedSequence(_Packed):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Where each of the numbers of a permutation stands in it."""
+    """The inverse of a permutation."""
     return None if permutation is None else _indices(np.argsort(permutation._host()), permutation.device)
 
 
@@ -136,7 +136,7 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The sequences padded to one length, (T, N, *) or with batch_first (N, T, *), and their lengths."""
+    """Returns packed sequences padded to one length, (T, N, *) or with batch_first (N, T, *), and lengths."""
     sizes = np.array(sequence.batch_sizes.tolist())
     if total_length is not None and total_length < len(sizes):
         raise ArgumentError(f"total_length {total_length} is less than the longest, {len(sizes)}")

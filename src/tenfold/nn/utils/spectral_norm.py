@@ -63,7 +63,7 @@ def spectral_norm(
 ) -> Any:
     """Divide a parameter by its largest singular value before each call of the module.
 
-    The parameter becomes NAME_orig; the buffers NAME_u and NAME_v are what power iteration has come to.
+    The parameter becomes NAME_orig; the buffers NAME_u and NAME_v hold the state of the power iteration.
     `nn.utils.parametrizations.spectral_norm` does the same by a parametrization.
     """
     if n_power_iterations <= 0:

@@ -1,4 +1,4 @@
-"""A module called with other tensors in the place of its own: `func.functional_call` by its older name."""
+"""Calls of a module with other tensors in place of its own: `func.functional_call` under its older name."""
 
 from __future__ import annotations
 

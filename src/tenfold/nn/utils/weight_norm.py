@@ -12,7 +12,7 @@ from tenfold.tensor.dispatch import aten
 
 
 def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
-    """The length of v's slices along a dimension, or with None or -1 of all of it."""
+    """The norm of each slice of v along a dimension, or of all of v if that is None or -1."""
     if dim is None or dim == -1:
         return aten("linalg_vector_norm")(v, 2.0)
     others = [each for each in range(v.ndim) if each != dim % v.ndim]
@@ -42,7 +42,7 @@ class WeightNorm:
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     """Replace a parameter by two, its length NAME_g and its direction NAME_v.
 
-    The length is that of each slice along `dim`, or with None of all of it.
+    There is one length for each slice along `dim`; if `dim` is None, there is one for the whole parameter.
     `nn.utils.parametrizations.weight_norm` does the same by a parametrization.
     """
     if _hook(module, name) is not None:
@@ -62,7 +62,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
 @located
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
-    """Make the two parameters one again."""
+    """Replace the two parameters by the weight that they make."""
     found = _hook(module, name)
     if found is None:
         raise ArgumentError(f"{name} of {type(module).__name__} has no weight norm")

@@ -127,3 +127,11 @@ def test_numbers_come_back_as_objects_of_their_own_types():
         (again,) = tree.unflatten(structure, iter(()))
         assert type(again) is type(number)
         assert repr(again) == repr(number)
+
+
+def test_the_first_value_that_is_no_leaf_has_its_type_told():
+    structure = lambda value: tree.flatten(value, lambda each: isinstance(each, str), [])
+    assert tree.other_type(structure("a")) is None
+    assert tree.other_type(structure(["a", {"b": ("c", [])}])) is None
+    assert tree.other_type(structure(["a", {"b": ("c", 3.5)}, 2])) is float
+    assert tree.other_type(structure(None)) is type(None)

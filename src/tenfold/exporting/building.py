@@ -136,18 +136,20 @@ class Builder:
 
     def require_open(self) -> None:
         """Refuse to build on after the block has ended, or where ops are recorded for another recording."""
-        if self.failed or self.finished is not None:
-            raise TraceError("the block has ended, and its module with it").located(WHAT, capture())
+        self._require_unfinished()
         if context.recorder is not self.recorder:
             raise TraceError(
                 "the module of another block or thread",
                 help="build a module in its own block, and in the thread that opened it",
             ).located(WHAT, capture())
 
-    def catch_up(self) -> None:
-        """Emit what was recorded since the last time."""
+    def _require_unfinished(self) -> None:
         if self.failed or self.finished is not None:
             raise TraceError("the block has ended, and its module with it").located(WHAT, capture())
+
+    def catch_up(self) -> None:
+        """Emit what was recorded since the last time."""
+        self._require_unfinished()
         with outside():
             leaves = [leaf for leaf in self.recorder.leaves if leaf.collector is not None]
             evaluate.evaluate(

@@ -11,6 +11,7 @@ from tenfold.base.errors import ArgumentError, UnsupportedError
 from tenfold.compiler import uncompiled
 from tenfold.exporting.exported import members_of, names_of, recorder_of
 from tenfold.exporting.recordings import Recordings
+from tenfold.func.recorded import is_tensor
 from tenfold.runtime import evaluate
 from tenfold.tensor import Tensor
 from tenfold.trace import tree
@@ -30,7 +31,7 @@ def scripted(function: Callable[..., Any], args: Sequence[Any]) -> Script:
 
     def noting(*arguments: Any) -> Any:
         result = function(*arguments)
-        structures.append(tree.flatten(result, _is_tensor, []))
+        structures.append(tree.flatten(result, is_tensor, []))
         return result
 
     function = uncompiled(function)
@@ -55,14 +56,10 @@ def scripted(function: Callable[..., Any], args: Sequence[Any]) -> Script:
     )
 
 
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, Tensor)
-
-
 def _arrays(argument: Any) -> Any:
     """The argument with arrays in the place of its tensors."""
     tensors: list[Tensor] = []
-    structure = tree.flatten(argument, _is_tensor, tensors)
+    structure = tree.flatten(argument, is_tensor, tensors)
     return tree.unflatten(structure, iter([np.asarray(tensor.detach().numpy()) for tensor in tensors]))
 
 

@@ -127,9 +127,7 @@ class Rewriter(Known):
             return self.statements(taken) if taken else None
         bound = self._bound(node)
         node.test = self.visit(node.test)
-        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
-        self.forget(bound)
-        return node
+        return self._entered(node, bound)
 
     def visit_For(self, node: ast.For) -> Any:
         """A loop, which starts again with what its body has bound."""
@@ -137,17 +135,13 @@ class Rewriter(Known):
         node.iter = self.visit(node.iter)
         self.forget(bound)
         node.target = self.visit(node.target)
-        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
-        self.forget(bound)
-        return node
+        return self._entered(node, bound)
 
     def visit_While(self, node: ast.While) -> Any:
         bound = self._bound(node)
         self.forget(bound)
         node.test = self.visit(node.test)
-        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
-        self.forget(bound)
-        return node
+        return self._entered(node, bound)
 
     def _bound(self, node: ast.stmt) -> set[str]:
         """The names that a choice or loop binds, none of which may be assigned if it is a known one."""
@@ -156,6 +150,12 @@ class Rewriter(Known):
                 for name in stored([child]) & set(self.known):
                     self._refuse_binding(child, name)
         return stored([node])
+
+    def _entered(self, node: ast.If | ast.For | ast.While, bound: set[str]) -> ast.stmt:
+        """A choice or loop with its blocks rewritten, after which nothing is known of what it binds."""
+        node.body, node.orelse = self._block(node.body), self._block(node.orelse)
+        self.forget(bound)
+        return node
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """The statements of a branch or loop that is entered or not only when the program runs."""

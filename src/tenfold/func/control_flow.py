@@ -6,7 +6,7 @@ holds afterwards what the part that ran left in it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,13 +40,7 @@ def cond(
     >>> x = tenfold.tensor([1.0, -2.0])
     >>> tenfold.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
     """
-    for name, function in (("true_fn", true_fn), ("false_fn", false_fn)):
-        if not callable(function):
-            raise ArgumentError(f"{name} must be a function, not {type(function).__name__}")
-    if not isinstance(operands, (tuple, list)):
-        raise ArgumentError(
-            f"operands must be a tuple or list, not {type(operands).__name__}", help="write (x,) for one"
-        )
+    _require_usable({"true_fn": true_fn, "false_fn": false_fn}, "operands", operands)
     if isinstance(pred, (bool, np.bool_)):
         return (true_fn if pred else false_fn)(*operands)
     if not isinstance(pred, Tensor) or pred.numel() != 1:
@@ -89,14 +83,7 @@ def while_loop(
 
     >>> tenfold.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (0, tenfold.ones(2)))
     """
-    for name, function in (("cond_fn", cond_fn), ("body_fn", body_fn)):
-        if not callable(function):
-            raise ArgumentError(f"{name} must be a function, not {type(function).__name__}")
-    if not isinstance(carried_inputs, (tuple, list)):
-        raise ArgumentError(
-            f"carried_inputs must be a tuple or list, not {type(carried_inputs).__name__}",
-            help="write (x,) for one",
-        )
+    _require_usable({"cond_fn": cond_fn, "body_fn": body_fn}, "carried_inputs", carried_inputs)
     carried: list[Any] = []
     structure = tree.flatten(tuple(carried_inputs), _is_carried, carried)
     if not carried:
@@ -129,6 +116,17 @@ def while_loop(
     for target in body.writes:
         write_to(target, (), node_results[inputs.place(target, 0)])
     return tree.unflatten(structure, iter([Tensor(result) for result in node_results[: len(carried)]]))
+
+
+def _require_usable(functions: Mapping[str, Any], name: str, operands: Any) -> None:
+    """Refuse functions that cannot be called, and operands that are not in a tuple or list."""
+    for function_name, function in functions.items():
+        if not callable(function):
+            raise ArgumentError(f"{function_name} must be a function, not {type(function).__name__}")
+    if not isinstance(operands, (tuple, list)):
+        raise ArgumentError(
+            f"{name} must be a tuple or list, not {type(operands).__name__}", help="write (x,) for one"
+        )
 
 
 class Inputs:

@@ -11,7 +11,7 @@ from tenfold.autograd.grad_mode import enable_grad
 from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
 from tenfold.base.source import capture
 from tenfold.flat.jvp import tangents as pushed_forward
-from tenfold.func.recorded import RecordedFunction, is_tensor, like
+from tenfold.func.recorded import RecordedFunction, is_tensor, like, require_tensors_returned
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph, tree
@@ -94,11 +94,9 @@ def chosen(args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[list[
 
 
 def _require_tensors(structure: Any) -> None:
-    if structure is not tree.LEAF:
-        if len(structure) == 2:
-            raise ArgumentError(f"derivatives are by Tensors, not by a {structure[0].__name__}")
-        for part in structure[2]:
-            _require_tensors(part)
+    other = tree.other_type(structure)
+    if other is not None:
+        raise ArgumentError(f"derivatives are by Tensors, not by a {other.__name__}")
 
 
 def refilled(
@@ -207,7 +205,7 @@ def pulling(
         output, aux = _split(func(*refilled(primals, places, structure, level.leaves)), has_aux)
     outputs: list[Any] = []
     output_structure = tree.flatten(output, is_tensor, outputs)
-    _require_output(output_structure)
+    require_tensors_returned(output_structure)
 
     @like(func, "vjp")
     def vjp_fn(*cotangents: Any) -> Any:
@@ -223,14 +221,6 @@ def pulling(
 
     released = tree.unflatten(output_structure, iter(level.released(outputs)))
     return level, released, vjp_fn, _released(level, aux)
-
-
-def _require_output(structure: Any) -> None:
-    if structure is not tree.LEAF:
-        if len(structure) == 2:
-            raise ArgumentError(f"the function returns a {structure[0].__name__} where a Tensor is needed")
-        for part in structure[2]:
-            _require_output(part)
 
 
 @located

@@ -45,7 +45,7 @@ class RecordedFunction:
         def checked(stand_ins: Sequence[Tensor]) -> Any:
             result = call(stand_ins)
             if tensors_only:
-                _check_outputs(what, tree.flatten(result, is_tensor, []))
+                require_tensors_returned(tree.flatten(result, is_tensor, []), what)
             return result
 
         policy = Policy(
@@ -243,13 +243,12 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
-def _check_outputs(what: str, structure: Any) -> None:
-    if structure is tree.LEAF:
-        return
-    if len(structure) == 2:
-        raise ArgumentError(
-            f"the function returns a {structure[0].__name__} where a Tensor is needed",
+def require_tensors_returned(structure: Any, what: str = "") -> None:
+    """Refuse what a function returns where it holds anything but tensors."""
+    other = tree.other_type(structure)
+    if other is not None:
+        error = ArgumentError(
+            f"the function returns a {other.__name__} where a Tensor is needed",
             help="return tensors, or lists, tuples and dicts of them",
-        ).located(what, capture())
-    for part in structure[2]:
-        _check_outputs(what, part)
+        )
+        raise error.located(what, capture()) if what else error

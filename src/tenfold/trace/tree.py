@@ -168,6 +168,15 @@ def _shown(structure: Any) -> str:
     return f"a {getattr(kind, '__name__', 'dict')} of {len(rest[1])}"
 
 
+def other_type(structure: Any) -> type | None:
+    """The type of the first value in a structure that is neither a leaf nor a container; None if all are."""
+    if structure is LEAF:
+        return None
+    if len(structure) == 2:
+        return structure[0]
+    return next((kind for part in structure[2] if (kind := other_type(part)) is not None), None)
+
+
 def unflatten(structure: Any, leaves: Any) -> Any:
     """The inverse of `flatten`; `leaves` is an iterator."""
     if structure is LEAF:

@@ -2,8 +2,9 @@
 
 Each format is read by a worker, which is watched: it may not die, compute for more than five seconds on an
 input, wait for a minute while nothing computes, hold more than a gigabyte with its own child, or raise what
-is no error of Tenfold's. Processor time is what counts, so a busy machine makes no findings. What is found is
-printed with the seed that makes it again: `python -m tests.fuzz --only FORMAT --seed S --count 1 --here`.
+is no error of Tenfold's. Processor time is what counts, so a busy machine makes no findings. Each run has a
+cache of its own, and gives memory back at once that arrays had. What is found is printed with the seed that
+makes it again: `python -m tests.fuzz --only FORMAT --seed S --count 1 --here`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import selectors
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -35,6 +37,16 @@ def main() -> int:
     parser.add_argument("--only", choices=[*FORMATS, "c"], action="append")
     parser.add_argument("--here", action="store_true", help="in this process, as a worker or a debugger does")
     options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tenfold-fuzz-") as folder:
+        # A worker that is killed leaves its own folder in this one.
+        os.environ.update(TENFOLD_CACHE_DIR=folder, TMPDIR=folder, TENFOLD_KEEP_MEMORY="0")
+        tempfile.tempdir = None
+        return run(options)
+
+
+def run(options: argparse.Namespace) -> int:
+    from tests.fuzz.inputs import FORMATS
+
     if options.here:
         return work(options.only[0], options.seed, options.count)
     found = 0
@@ -128,8 +140,8 @@ def follow(worker: subprocess.Popen[str], findings: list[str], name: str) -> tup
                 note(findings, f"{name} seed {number}: {' '.join(rest).strip()}")
                 continue
             at, used, idle, loops = int(number), processor_time(worker.pid), time.monotonic(), False
-            if at % 50 == 0 and memory(worker.pid) > BYTES:
-                return at, f"holds {memory(worker.pid) >> 20} MB"
+            if (held := memory(worker.pid)) > BYTES:
+                return at, f"holds {held >> 20} MB"
     finally:
         worker.kill()
         worker.wait()
@@ -148,13 +160,13 @@ def processor_time(process: int) -> float:
 
 
 def memory(process: int) -> int:
-    """The bytes that a process and its children hold."""
+    """The bytes that a process and its children hold, without what they share with files."""
     try:
-        held = int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE
+        _, held, shared, *_ = Path(f"/proc/{process}/statm").read_text().split()
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     except OSError:
         return 0
-    return held + sum(memory(int(each)) for each in children)
+    return (int(held) - int(shared)) * PAGE + sum(memory(int(each)) for each in children)
 
 
 def call_c(options: argparse.Namespace) -> list[str]:

@@ -384,11 +384,15 @@ def _prepared(request: dict[str, Any]) -> Callable[[bytes], bytes]:
     if request["do"] == "load":
         iree.runtime()
         return lambda data: _loaded(iree.Executable, data, request["target"], True)
+    stablehlo.generated()
     stablehlo.bindings()
     if request["do"] == "refine":
         types = [TensorType(BY_NAME[name], tuple(shape)) for name, shape in request["types"]]
         return lambda data: portable.refined(portable.read(data), types).bytecode()
-    return _compiled if request["do"] == "compile" else lambda data: _loaded(portable.read, data)
+    if request["do"] == "compile":
+        xla.jaxlib()
+        return _compiled
+    return lambda data: _loaded(portable.read, data)
 
 
 def _loaded(load: Callable[..., object], *arguments: Any) -> bytes:

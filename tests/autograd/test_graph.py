@@ -159,3 +159,23 @@ def test_steps_are_called_as_in_pytorch():
         return [each.grad_fn.name() for each in made]
 
     assert names(tn) == names(torch)
+
+
+def test_hooks_of_the_node_that_accumulates_run_around_it_after_those_of_the_leaf():
+    def program(library):
+        seen = []
+        w = library.ones(2, requires_grad=True)
+        node = w.view_as(w).grad_fn.next_functions[0][0]
+        node.register_hook(lambda gone, come: seen.append(("after", gone, come[0].tolist(), w.grad.tolist())))
+        handle = node.register_prehook(
+            lambda come: (seen.append(("before", come[0].tolist())), (come[0] * 3,))[1]
+        )
+        w.register_hook(lambda gradient: (seen.append(("leaf", gradient.tolist())), gradient * 5)[1])
+        w.register_post_accumulate_grad_hook(lambda leaf: seen.append(("accumulated", leaf.grad.tolist())))
+        (w * 2).sum().backward()
+        (gradient,) = library.autograd.grad((w * 2).sum(), w)
+        handle.remove()
+        (w * w).sum().backward()
+        return seen, gradient.tolist(), w.grad.tolist()
+
+    assert program(tn) == program(torch)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -364,3 +366,55 @@ def test_only_tensors_of_fitting_dtypes_are_assigned_as_data():
             x.data = other
     with pytest.raises(DTypeError, match="cannot hold int64"):
         x.data = tn.ones(2, dtype=tn.int64)
+
+
+TENSORS = ["base", "view", "part"]
+# A tensor that retains, tensors that are written one after another, and the one that the loss reads. Where a
+# part of the view is written, PyTorch's gradients pass by the view, unless the loss reads that.
+RETAINED = [
+    (retaining, steps, used)
+    for retaining in TENSORS
+    for steps in ("", *TENSORS, *[f"{a} {b}" for a in TENSORS for b in TENSORS])
+    for used in TENSORS
+    if used == "view" or retaining != "view" or "part" not in steps
+]
+
+
+@pytest.mark.parametrize(("retaining", "steps", "used"), RETAINED)
+def test_the_gradient_retained_is_that_of_what_a_tensor_holds_at_the_end(retaining, steps, used):
+    def program(library):
+        w = library.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+        base = w * 1
+        view = base[:2]
+        tensors = {"base": base, "view": view, "part": view[:1]}
+        tensors[retaining].retain_grad()
+        for name in steps.split():
+            tensors[name].mul_(3)
+        (tensors[used] * tensors[used]).sum().backward()
+        gradient = tensors[retaining].grad
+        return (
+            None if gradient is None else gradient.tolist(),
+            tensors[retaining].retains_grad,
+            w.grad.tolist(),
+        )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert program(tn) == program(torch)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_hooks_and_retained_gradients_stay_where_a_tensor_is_written_without_gradients(silent):
+    def program(library):
+        w = library.tensor([1.0, 2.0], requires_grad=True)
+        y, seen = w * 1, []
+        y.register_hook(lambda gradient: (seen.append(gradient.tolist()), gradient * 10)[1])
+        y.retain_grad()
+        before = y * 5
+        with library.set_grad_enabled(not silent):
+            y.mul_(2)
+        retains = y.retains_grad
+        ((y * y).sum() + before.sum()).backward()
+        return retains, seen, y.grad.tolist(), w.grad.tolist()
+
+    assert program(tn) == program(torch)

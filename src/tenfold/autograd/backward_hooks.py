@@ -10,6 +10,7 @@ from typing import Any
 from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.grad_mode import no_grad, set_grad_mode
 from tenfold.base.errors import ArgumentError, GradientError, ShapeError
+from tenfold.base.hooks import Noticed
 from tenfold.base.source import capture
 from tenfold.ops.callee import OpCall
 from tenfold.ops.table import SLOT, TABLE
@@ -30,6 +31,27 @@ class Watch:
         self.before: dict[int, Callable[[tuple[Any, ...]], Any]] = {}
         self.after: dict[int, Callable[[tuple[Any, ...], tuple[Any, ...]], Any]] = {}
         self.packed: Packed | None = None
+
+
+class Around:
+    """The hooks of a node that accumulates the gradients of a leaf."""
+
+    def __init__(self) -> None:
+        self.before: dict[int, Callable[[tuple[Any, ...]], Any]] = Noticed()
+        self.after: dict[int, Callable[[tuple[Any, ...], tuple[Any, ...]], Any]] = Noticed()
+
+    def come(self, gradient: Tensor, create_graph: bool) -> Tensor:
+        """The gradient that is accumulated, of the one that comes."""
+        gradients: list[Any] = [gradient]
+        for before in list(self.before.values()):
+            with set_grad_mode(create_graph):
+                gradients = _replaced(before(tuple(gradients)), gradients)
+        return gradients[0]
+
+    def gone(self, gradient: Tensor, create_graph: bool) -> None:
+        for after in list(self.after.values()):
+            with set_grad_mode(create_graph):
+                after((), (gradient,))
 
 
 _watched: weakref.WeakKeyDictionary[Any, Watch] = weakref.WeakKeyDictionary()

@@ -274,6 +274,7 @@ def _register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHand
         )
     origin = self._leaf or self.current().origin
     assert origin is not None
+    origin = origin.of
     if origin.hooks is None:
         origin.hooks = Noticed() if origin.node is None else {}
     return RemovableHandle(origin.hooks, hook)
@@ -286,7 +287,7 @@ def _retain_grad(self: Tensor) -> None:
         raise GradientError("a tensor that does not require gradients has none to retain")
     origin = self.current().origin
     if self._leaf is None and origin is not None:
-        origin.retains = True
+        origin.of.retains = True
 
 
 @located
@@ -311,5 +312,5 @@ Tensor.register_hook = _register_hook  # type: ignore[attr-defined]
 Tensor.retain_grad = _retain_grad  # type: ignore[attr-defined]
 Tensor.detach_ = _detach_  # type: ignore[attr-defined]
 Tensor.retains_grad = property(  # type: ignore[attr-defined]
-    lambda self: self._leaf is None and self._value.origin is not None and self._value.origin.retains
+    lambda self: self._leaf is None and self._value.origin is not None and self._value.origin.of.retains
 )

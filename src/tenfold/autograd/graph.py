@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tenfold.autograd.backward_hooks import Packing, operands, passed, watch
+from tenfold.autograd.backward_hooks import Around, Packing, operands, passed, watch
 from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.flow import is_grad_enabled
 from tenfold.autograd.node_names import step_name
@@ -135,23 +135,19 @@ class Accumulation(Node):
         return vars(self).setdefault("_metadata", {})
 
     def register_prehook(self, fn: Callable[[tuple[Any, ...]], Any]) -> RemovableHandle | HandleOfSeveral:
-        def before(gradient: Tensor) -> Any:
-            replaced = fn((gradient,))
-            return replaced[0] if isinstance(replaced, tuple) else replaced
-
-        return self._leaf().register_hook(before)
+        """Call `fn((gradient,))` before a gradient is accumulated; what it returns replaces it."""
+        return RemovableHandle(self._around().before, fn)
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle | HandleOfSeveral:
-        come: list[Tensor] = []
-        before = self._leaf().register_hook(come.append)
-        after = self._leaf().register_post_accumulate_grad_hook(lambda leaf: fn((), (come.pop(),)))
-        return HandleOfSeveral([before, after])
+        """Call `fn((), (gradient,))` after a gradient was accumulated."""
+        return RemovableHandle(self._around().after, fn)
 
-    def _leaf(self) -> Any:
-        leaf = self.variable
-        if leaf is None:
+    def _around(self) -> Around:
+        if self.variable is None:
             raise GradientError("the tensor whose gradient is collected here is gone")
-        return leaf
+        if self._maker.around is None:
+            self._maker.around = Around()
+        return self._maker.around
 
     def __call__(self, *gradients: Any) -> Any:
         raise GradientError("a gradient is collected by backward()", help="add to the tensor's grad instead")

@@ -133,8 +133,8 @@ class Sweep:
             self.flow(starts, self.order if self.all_leaves else None)
         else:
             place = {node: i for i, node in enumerate(self.order)}
-            cut = {id(value.origin): value for value in self.cuts if value.origin is not None}
-            free = [pair for pair in self.pending.values() if id(pair[0].origin) not in cut]
+            cut = {id(value.origin.of): value for value in self.cuts if value.origin is not None}
+            free = [pair for key, pair in self.pending.items() if key not in cut]
             self.pending = {key: pair for key, pair in self.pending.items() if key in cut}
             if free:
                 self.flow(free)
@@ -163,13 +163,13 @@ class Sweep:
         )
         wanted = {id(value.origin.of) for value in self.wanted if value.origin is not None}
         seen: set[int] = set()
-        begun = {id(value.origin) for value, _ in starts}
+        begun = {id(value.origin.of) for value, _ in starts if value.origin is not None}
         for value, result in zip(wants, results, strict=True):
             if result is None or id(value) in seen:
                 continue
             seen.add(id(value))
             assert value.origin is not None
-            if id(value.origin) in begun and value in self.cuts:
+            if id(value.origin.of) in begun and value in self.cuts:
                 continue
             self.arrive(value, Tensor(result), id(value.origin.of) in wanted)
 
@@ -211,8 +211,8 @@ class Sweep:
 
     def arrived(self, value: Value, cotangent: Tensor) -> Tensor:
         """The whole gradient of a value inside has come: its hooks, and whoever wants or retains it."""
-        origin = value.origin
-        assert origin is not None
+        assert value.origin is not None
+        origin = value.origin.of
         cotangent = _hooked(origin, cotangent, self.create_graph)
         if origin.retains:
             accumulate(origin, self.own(cotangent), self.create_graph)
@@ -243,6 +243,8 @@ def accumulate(leaf: Origin, gradient: Tensor, create_graph: bool) -> None:
         gradient = sharding.as_sharded(gradient, owner)
         if owner.device.mesh is None and context.recorder is None:  # a plain tensor has joined a mesh
             gradient = gradient.to(owner.device)
+    if leaf.around is not None:
+        gradient = leaf.around.come(gradient, create_graph)
     if leaf.grad is None:
         leaf.grad = gradient
     elif leaf.grad.is_sparse and not gradient.is_sparse:
@@ -256,6 +258,8 @@ def accumulate(leaf: Origin, gradient: Tensor, create_graph: bool) -> None:
         with set_grad_mode(create_graph):
             for hook in list(leaf.after.values()):
                 hook()
+    if leaf.around is not None:
+        leaf.around.gone(gradient, create_graph)
 
 
 def _place(value: Value, places: dict[Any, int]) -> tuple[int, int]:
@@ -314,8 +318,8 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
                 if context.recorder is None:
                     _look_at(origin.of)
                     silent = not is_any_watched()
-        elif taken or origin.hooks or origin.retains or has_say(origin.node):
-            cuts.setdefault(id(origin), value)
+        elif taken or origin.of.hooks or origin.of.retains or has_say(origin.node):
+            cuts.setdefault(id(origin.of), value)
 
     stack: list[Any] = []
     visited: set[Any] = set()  # nodes whose inputs lie above them on the stack

@@ -80,9 +80,12 @@ class Tensor(Protocols):
     def _refresh(self, alias: views.Alias) -> None:
         """Read the view from its storage, which was written since, by replaying its ops."""
         version = alias.storage.version  # before reading: another thread may write meanwhile
-        data_attribute.note_reading(self._value, self, alias.base.counter)
+        before = self._value
+        data_attribute.note_reading(before, self, alias.base.counter)
         self._value = self._lying_in(self._marked(views.read(alias, alias.storage.value.made_at)), alias)
         alias.version = version
+        if before.origin is not None and self._value.origin is not None:
+            before.origin.hand_on(self._value.origin)
 
     def look_again(self) -> None:
         alias = self._alias
@@ -142,8 +145,8 @@ class Tensor(Protocols):
             if value.origin is None and context.grad_enabled:
                 value = _flowing(value, before, where)
             before.origin.overwrite(before, result)
-            if before.origin.retains and value.origin is not None:  # it is this tensor's gradient to keep
-                before.origin.retains, value.origin.retains = False, True
+            if value.origin is not None:
+                before.origin.hand_on(value.origin)
             if (
                 value.origin is None and not context.grad_enabled
             ):  # gradients pass by what is done without them
@@ -165,6 +168,20 @@ class Tensor(Protocols):
         else:
             self._writes += 1
         self._value = value
+        if alias is not None and alias.is_view:
+            self._hand_on(alias)
+
+    def _hand_on(self, alias: views.Alias) -> None:
+        """This view was written. Where its base or it itself retains a gradient, that is the gradient of what
+        they hold from now on: the base all of it, the view a part of the base."""
+        owner = None if alias.base.owner is None else alias.base.owner()
+        of_base = None if owner is None else owner._value.origin
+        of_view = self._value.origin
+        if of_base is not None and of_base.of.retains:
+            owner.current()
+            self._refresh(alias)
+        elif of_view is not None and of_view.of.retains:
+            self._refresh(alias)
 
     def become(self, value: Value, alias: views.Alias | None) -> None:
         """Take another value, of any shape, at another place in memory: what out=, t_ and .data = do."""
@@ -334,7 +351,7 @@ class Tensor(Protocols):
     @property
     def grad(self) -> Tensor | None:
         origin = self._leaf or self._value.origin
-        collected = None if origin is None else origin.grad
+        collected = None if origin is None else origin.of.grad
         if collected is None and self._leaf is None:
             shelf = self._shelved()
             return None if shelf is None else shelf.grad
@@ -356,7 +373,7 @@ class Tensor(Protocols):
                 raise GradientError("a tensor cannot be its own gradient").located("grad", capture())
         origin = self._leaf or self._value.origin
         if origin is not None:
-            origin.grad = gradient
+            origin.of.grad = gradient
         if self._leaf is None:  # it stays when a write in place gives the tensor another origin
             shelf = self._shelved() if gradient is None else self._shelf or Origin()
             if shelf is not None:

@@ -199,7 +199,7 @@ def gradient(
 def find_path(starts: Sequence[Value], wants: Sequence[Value], stops: Sequence[Value]) -> list[Node]:
     """The nodes on the way from the wanted values to the starts, in topological order."""
     goals = {id(want.origin.of) for want in wants if want.origin is not None}
-    halted = {id(stop.origin) for stop in stops}
+    halted = {id(stop.origin.of) for stop in stops if stop.origin is not None}
     order: list[Node] = []
     leads: dict[Node, bool] = {}
     stack = [
@@ -219,7 +219,7 @@ def find_path(starts: Sequence[Value], wants: Sequence[Value], stops: Sequence[V
                 continue
             if id(origin.of) in goals:
                 reaches = True
-            if origin.node is not None and id(origin) not in halted:
+            if origin.node is not None and id(origin.of) not in halted:
                 if origin.node not in leads:
                     waiting.append(origin.node)
                 elif leads[origin.node]:

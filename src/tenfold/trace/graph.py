@@ -48,11 +48,13 @@ class Origin:
     them.
 
     It outlives the computation: a computed value drops its node, but keeps its origin. A leaf that is written
-    in place gets a new value; the old value gets an origin of its own, `of` the leaf's.
+    in place gets a new value; the old value gets an origin of its own, `of` the leaf's. A value that was
+    written without autograd has one that is `of` what it was before. Hooks and gradients are those of `of`.
     """
 
     __slots__ = (
         "after",
+        "around",
         "collected",
         "hooks",
         "index",
@@ -70,6 +72,7 @@ class Origin:
         self.collected: Any = None
         self.hooks: dict[int, Callable[[Any], Any]] | None = None
         self.after: dict[int, Callable[[], None]] | None = None  # called once a gradient was accumulated
+        self.around: Any = None  # the hooks of the node that accumulates gradients, before and after it does
         self.retains = False
         # A weak reference to the node that wrote over the value, which may be among its inputs; or True.
         self.overwritten: Any = None
@@ -81,9 +84,14 @@ class Origin:
         """The origin of a value that was written over this one's without autograd: gradients bypass the
         write."""
         origin = Origin(self.node, self.index)
-        origin.other = self.of if self.node is None else None
+        origin.other = self.of
         origin.passes_by = True
         return origin
+
+    def hand_on(self, other: Origin) -> None:
+        """The tensor whose gradient is retained here has another value now."""
+        if self.of.retains and other.of is not self.of:
+            self.of.retains, other.of.retains = False, True
 
     @property
     def of(self) -> Origin:

@@ -35,9 +35,11 @@ class Bar(NamedTuple):
     goal: float
 
 
-def draw(results: Sequence[Mapping[str, Any]], path: Path, colours: Look = LIGHT) -> None:
+def draw(
+    results: Sequence[Mapping[str, Any]], path: Path, colours: Look = LIGHT, columns: int | None = None
+) -> None:
     """A bar for each ratio of a report, on a scale where twice as fast and twice as slow are equally far from
-    1, in columns of at most ROWS. The results are those of `--json`."""
+    1, in columns of at most ROWS unless their number is given. The results are those of `--json`."""
     from matplotlib.figure import Figure
 
     bars = [
@@ -45,7 +47,7 @@ def draw(results: Sequence[Mapping[str, Any]], path: Path, colours: Look = LIGHT
         for result in results
         for each in [result, *result["also"]]
     ]
-    columns = max(1, math.ceil(len(bars) / ROWS))
+    columns = columns or max(1, math.ceil(len(bars) / ROWS))
     rows = math.ceil(len(bars) / columns)
     size = (max(9, 6.2 * columns), 1.6 + 0.34 * rows)
     figure = Figure(figsize=size, dpi=120, facecolor=colours.paper, layout="constrained")
@@ -87,7 +89,7 @@ def _column(axes: Any, bars: Sequence[Bar], rows: int, limits: tuple[float, floa
     axes.set_ylim(rows - 0.2, -0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(colours.grid)
-    axes.tick_params(colors=colours.ink, length=0)
+    axes.tick_params(colors=colours.ink, length=0, labeltop=rows > ROWS)
     axes.grid(axis="x", color=colours.grid, linewidth=0.6)
     axes.set_axisbelow(True)
 

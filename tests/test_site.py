@@ -78,6 +78,8 @@ def test_layers_functions_and_optimizers_are_described_from_their_docstrings():
     assert "F.max_pool1d(input, kernel_size, stride=None," in pool
     assert "(N, C, L)" in pool and "2d" not in pool
     assert "log_prob(tn.tensor(0.0))  # -0.9189\n```" in pages["distributions"]
+    assert "activation=relu, custom_encoder=None" in pages["layers"]
+    assert not any(" at 0x" in text for text in pages.values())
     assert "\n## Adam\n" in pages["optimizers"] and "tn.optim.lr_scheduler.StepLR(" in pages["optimizers"]
 
 
@@ -115,6 +117,15 @@ def test_the_page_of_performance_shows_the_last_runs(tmp_path, monkeypatch):
     assert names == {"bench-light.svg", "bench-dark.svg", "long-runs-light.svg", "long-runs-dark.svg"}
     assert "| `call` | a call | Tenfold 1 ms, JAX 2 ms | 0.50 x JAX |" in performance.ratios()
     assert 'src="pictures/long-runs-dark.svg#only-dark"' in performance.memory()
+
+
+def test_the_picture_of_ratios_has_one_column_on_the_site(tmp_path, monkeypatch):
+    monkeypatch.setattr(performance, "BENCH", tmp_path / "bench.json")
+    monkeypatch.setattr(performance, "LONG", tmp_path / "long.json")
+    performance.BENCH.write_text(json.dumps({**REPORT, "results": REPORT["results"] * 3}))
+    monkeypatch.setattr("benchmarks.plot.ROWS", 2)
+    picture = performance.pictures(tmp_path)[0].read_text(encoding="utf-8")
+    assert 'width="648pt"' in picture  # two columns take 893
 
 
 def test_the_page_of_an_example_is_part_of_the_document_on_explaining(tmp_path, monkeypatch):

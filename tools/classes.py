@@ -81,9 +81,19 @@ def _signature(each: Any) -> str:
     """Its parameters, without their types, which editors show."""
     signature = inspect.signature(each)
     plain = [
-        parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()
+        parameter.replace(annotation=inspect.Parameter.empty, default=_default(parameter.default))
+        for parameter in signature.parameters.values()
     ]
     return str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+
+
+def _default(value: Any) -> Any:
+    """A default, of which a function prints as its name instead of an address."""
+    return _Name(value.__name__) if inspect.isfunction(value) else value
+
+
+class _Name(str):
+    __repr__ = str.__str__
 
 
 def markdown(docstring: str, signature: str) -> list[str]:

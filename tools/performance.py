@@ -24,7 +24,7 @@ def pictures(folder: Path) -> list[Path]:
     for theme, colours in THEMES.items():
         if BENCH.exists():
             made.append(folder / f"bench-{theme}.svg")
-            plot.draw(_report()["results"], made[-1], colours)
+            plot.draw(_report()["results"], made[-1], colours, columns=1)  # a page's width has room for one
         if LONG.exists():
             runs = [long_runs.Run(**each) for each in json.loads(LONG.read_text(encoding="utf-8"))]
             made.append(folder / f"long-runs-{theme}.svg")

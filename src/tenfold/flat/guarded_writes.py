@@ -5,6 +5,9 @@ A cache that a program writes a row of is updated where it lies. Giving it back 
 would otherwise take a copy of all of it. Here the write itself knows the verdict: its place is then outside,
 where a scatter writes nothing, or what it writes is what was there. So it is for a kernel of our own that
 writes rows.
+
+XLA for CPUs fuses such a write with each op that reads the cache, and with the result: every fusion writes a
+copy of the cache. There a large write stands in a branch, which is not fused.
 """
 
 from __future__ import annotations
@@ -15,19 +18,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold import flat
+from tenfold.base import dtypes
 from tenfold.flat.data_ops import DynamicUpdateSlice
 from tenfold.flat.indexed import Scatter
 from tenfold.flat.ir import Function, Op, Value, in_order, replay
-from tenfold.flat.structured import Check, CustomCall
+from tenfold.flat.structured import Case, Check, CustomCall
 
 Donations = Sequence[tuple[int, int]]
 
+LARGE = 1 << 16  # bytes of memory whose copy takes longer than a branch
+
 
 def idle_when_failing(
-    function: Function, checks: Sequence[Check], donated: Donations
+    function: Function, checks: Sequence[Check], donated: Donations, by_branches: bool = False
 ) -> tuple[Function, list[tuple[int, int]]]:
     """The program whose writes of a part of donated memory do nothing unless all checks hold; and what else
-    is donated, of which that cannot be said."""
+    is donated, of which that cannot be said. Large writes may stand in branches."""
     if not checks:
         return function, []
     before = set(in_order([check.holds for check in checks]))  # what decides about a write comes before it
@@ -46,7 +52,10 @@ def idle_when_failing(
     for op in function.ops:
         if op in guarded:
             copy = op.replace(values)
-            values.update(zip(op.results, _idle(copy, holds), strict=True))
+            type = copy.results[0].type
+            large = by_branches and type.numel * type.dtype.itemsize > LARGE
+            written = _in_branch(copy, holds) if large else _idle(copy, holds)
+            values.update(zip(op.results, written, strict=True))
         elif any(operand in values for operand in op.operands):
             replay((op,), values, whole=True)
     return Function(
@@ -101,6 +110,16 @@ def _idle(op: Op, holds: Value) -> tuple[Value, ...]:
     assert isinstance(op, DynamicUpdateSlice)
     present = flat.dynamic_slice(op.x, op.starts, op.update.shape)
     return _with(op, update=flat.where(holds, op.update, present))
+
+
+def _in_branch(op: Op, holds: Value) -> tuple[Value, ...]:
+    """What a write gives, computed in a branch, or what was there where `holds` is false."""
+    params = [Value(operand.type) for operand in op.operands]
+    written = op.replace(dict(zip(op.operands, params, strict=True)))
+    branches = (Function(params, [params[0]]), Function(params, list(written.results)))
+    taken = Case(flat.convert(holds, dtypes.int32), tuple(op.operands), branches)
+    taken.__dict__["source"] = op.source
+    return taken.results
 
 
 def _with(op: Op, **operands: Any) -> tuple[Value, ...]:

@@ -42,7 +42,7 @@ CHEAP = 1 << 20  # elements that checks may compute on their own
 def guarded(function: Function, donated: Donations, device: Device) -> tuple[Function, list[Check]]:
     """The program as one whose donated parameters survive a check that fails; and its checks."""
     checks = [op for op in function.ops if isinstance(op, Check)]
-    idle, others = idle_when_failing(function, checks, donated)
+    idle, others = idle_when_failing(function, checks, donated, by_branches=device.type == "cpu")
     if device.type != "cpu":  # XLA for GPUs copies no weight, and waits for the processor at a branch
         return _restoring(idle, checks, others), checks
     if _costly(function, checks, others):

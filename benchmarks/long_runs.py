@@ -142,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Run]:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.long_runs", description=__doc__, epilog=EXAMPLE
     )
-    parser.add_argument("--programs", metavar="N", type=int, default=20_000, help="distinct programs")
+    parser.add_argument("--programs", metavar="N", type=int, default=200_000, help="distinct programs")
     parser.add_argument("--steps", metavar="N", type=int, default=100_000, help="training steps")
     parser.add_argument("--minutes", metavar="M", type=float, default=inf, help="the most that each takes")
     parser.add_argument("--tier", choices=("numpy", "xla"), help="run all there, not where the policy says")

@@ -3,7 +3,7 @@ with fused AdamW and a vocabulary padded to 50,304, and decoding with caches in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,9 @@ def gpt2(module: Any, length: int) -> Any:
             self.fc, self.out = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
 
         def make_cache(self, batch: int) -> None:
-            shape = (batch, HEADS, length, WIDTH // HEADS)
+            shape, weight = (batch, HEADS, length, WIDTH // HEADS), self.attn.weight
             for name in ("keys", "values"):
-                self.register_buffer(name, module.zeros(shape, dtype=module.bfloat16, device="cuda"))
+                self.register_buffer(name, module.zeros(shape, dtype=weight.dtype, device=weight.device))
 
         def forward(self, x: Any, position: Any = None, seen: Any = None) -> Any:
             batch, length, width = x.shape
@@ -94,14 +94,24 @@ def training(module: Any, batch: int, length: int, wrap: Callable[..., Any]) -> 
     return lambda: run(x, y)
 
 
-def decoding(module: Any, batch: int, length: int, wrap: Callable[..., Any]) -> Callable[[], Any]:
-    """One token by greedy decoding, in bfloat16. `wrap` compiles the step."""
-    model = gpt2(module, length).to(device="cuda", dtype=module.bfloat16).eval()
+def decoding(
+    module: Any,
+    batch: int,
+    length: int,
+    wrap: Callable[..., Any],
+    device: str = "cuda",
+    dtype: str = "bfloat16",
+    weights: Mapping[str, np.ndarray] | None = None,
+) -> Callable[[], Any]:
+    """One token by greedy decoding. `wrap` compiles the step. Without `weights` the model has random ones."""
+    model = gpt2(module, length).to(device=device, dtype=getattr(module, dtype)).eval()
+    if weights is not None:
+        model.load_state_dict({name: module.tensor(array) for name, array in weights.items()})
     for block in model.h:
         block.make_cache(batch)
     state = (
-        module.zeros((batch, 1), dtype=module.int64, device="cuda"),
-        module.zeros((1,), dtype=module.int64, device="cuda"),
+        module.zeros((batch, 1), dtype=module.int64, device=device),
+        module.zeros((1,), dtype=module.int64, device=device),
     )
     run = wrap(model.decode)
 

@@ -78,18 +78,18 @@ def training(batch: int, length: int, attention: str) -> Callable[[], Any]:
     return once
 
 
-def decoding(batch: int, length: int) -> Callable[[], Any]:
-    """One token by greedy decoding, in bfloat16, with caches that are donated."""
+def decoding(batch: int, length: int, dtype: str = "bfloat16") -> Callable[[], Any]:
+    """One token by greedy decoding, with caches that are donated."""
     import jax
     import jax.numpy as jnp
 
-    weights = _weights(length, jnp.bfloat16)
-    cache = [jnp.zeros((2, batch, HEADS, length, WIDTH // HEADS), jnp.bfloat16) for _ in range(LAYERS)]
+    weights = _weights(length, dtype)
+    cache = [jnp.zeros((2, batch, HEADS, length, WIDTH // HEADS), dtype) for _ in range(LAYERS)]
 
     def layer_norm(w: Any, x: Any) -> Any:
         x = x.astype(jnp.float32)
         mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-        return ((x - mean) * jax.lax.rsqrt(variance + 1e-5)).astype(jnp.bfloat16) * w[0] + w[1]
+        return ((x - mean) * jax.lax.rsqrt(variance + 1e-5)).astype(dtype) * w[0] + w[1]
 
     def step(w: Any, cache: Any, token: Any, position: Any) -> Any:
         x = w["wte"][token] + w["wpe"][position]
@@ -101,7 +101,7 @@ def decoding(batch: int, length: int) -> Callable[[], Any]:
             kept.append(stored)
             scores = jnp.einsum("bhd,bhsd->bhs", q.reshape(batch, HEADS, -1), stored[0]) / 8.0
             scores = jnp.where(seen, scores.astype(jnp.float32), -jnp.inf)
-            chances = jax.nn.softmax(scores).astype(jnp.bfloat16)
+            chances = jax.nn.softmax(scores).astype(dtype)
             mixed = jnp.einsum("bhs,bhsd->bhd", chances, stored[1]).reshape(batch, WIDTH)
             x = x + mixed @ b["proj"][0] + b["proj"][1]
             hidden = jax.nn.gelu(layer_norm(b["ln_2"], x) @ b["fc"][0] + b["fc"][1], approximate=True)

@@ -33,8 +33,8 @@ np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 @located
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Samples put together: tensors, arrays and numbers are stacked, in every field of the containers they
-    stand in; strings and bytes stay a list."""
+    """Collate samples into a batch: tensors, arrays and numbers are stacked, within containers too; strings
+    and bytes stay a list."""
     if not len(batch):
         raise ShapeError("a batch of no samples cannot be put together")
     return _collated(batch)
@@ -110,7 +110,7 @@ def _numeric(array: np.ndarray) -> np.ndarray:
 
 @located
 def default_convert(data: Any) -> Any:
-    """A sample on its own: NumPy arrays become tensors in whatever containers they stand; the rest stays."""
+    """Convert the NumPy arrays in a sample to tensors, within containers too; leave everything else."""
     if isinstance(data, Tensor):
         return data
     if isinstance(data, (np.ndarray, np.generic)):

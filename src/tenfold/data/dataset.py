@@ -19,10 +19,10 @@ Sample = TypeVar("Sample", covariant=True)
 
 
 class Dataset(Generic[Sample]):
-    """Samples by index. A subclass has `__getitem__`, and `__len__` for all samplers that ask for it.
+    """Samples by index. A subclass defines `__getitem__`, and `__len__`, which most samplers need.
 
-    A subclass that can fetch many samples at once may have `__getitems__`, which takes a list of indices and
-    gives a list of samples.
+    A subclass that can fetch many samples at once may define `__getitems__`, which takes a list of indices
+    and returns a list of samples.
     """
 
     def __getitem__(self, index: Any) -> Sample:
@@ -33,9 +33,10 @@ class Dataset(Generic[Sample]):
 
 
 class IterableDataset(Dataset[Sample]):
-    """Samples in the order in which they come. A subclass has `__iter__`.
+    """Samples as a stream. A subclass defines `__iter__`.
 
-    Every worker of a loader iterates the data set by itself: `get_worker_info()` says which share it has.
+    Each worker of a loader iterates over the whole dataset, so `__iter__` must pick the worker's share by
+    `get_worker_info()`.
     """
 
     def __iter__(self) -> Iterator[Sample]:
@@ -67,7 +68,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Sample]):
-    """Datasets side by side: sample i is the tuple (or, of named ones, the dict) of their samples i."""
+    """Zips datasets: sample i is the tuple of their samples i, or the dict if they are named."""
 
     datasets: tuple[Any, ...] | dict[str, Any]
 
@@ -93,7 +94,7 @@ class StackDataset(Dataset[Sample]):
 
 
 class ConcatDataset(Dataset[Sample]):
-    """Datasets one after the other, under one range of indices."""
+    """Concatenates datasets under one range of indices."""
 
     @constructor
     def __init__(self, datasets: Iterable[Dataset[Any]]):
@@ -117,7 +118,7 @@ class ConcatDataset(Dataset[Sample]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Iterable data sets one after the other."""
+    """Chains iterable datasets."""
 
     def __init__(self, datasets: Iterable[Dataset[Any]]):
         self.datasets = datasets
@@ -133,7 +134,7 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[Sample]):
-    """Some samples of a data set, by their indices."""
+    """The samples of a dataset at the given indices."""
 
     def __init__(self, dataset: Dataset[Any], indices: Sequence[int]):
         self.dataset = dataset
@@ -158,7 +159,7 @@ class Subset(Dataset[Sample]):
 def random_split(
     dataset: Dataset[Any], lengths: Sequence[int | float], generator: Generator | None = None
 ) -> list[Subset]:
-    """Subsets of these lengths, or of these fractions of the whole, without a common sample."""
+    """Split a dataset at random into disjoint subsets of these lengths, or these fractions of the whole."""
     size = len(dataset)  # type: ignore[arg-type]
     if any(length < 0 for length in lengths):
         raise ArgumentError(f"the lengths {list(lengths)} of a split cannot be negative")

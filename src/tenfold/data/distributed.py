@@ -14,11 +14,11 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[int]):
-    """Every `num_replicas`-th index, from `rank` on, of an order that all replicas share: for processes that
-    train on parts of a dataset, or workers that read it.
+    """A process's share of a dataset: every `num_replicas`-th index, from `rank` on, of an order that all
+    processes share.
 
-    The order of each epoch is another, drawn from `seed` and what `set_epoch` was told. So that all have as
-    many, the order begins again at its end, or with `drop_last` ends early.
+    The order is drawn from `seed` and the epoch set by `set_epoch`. So that all shares have the same length,
+    the order continues from its start, or with `drop_last` ends early.
     """
 
     @constructor
@@ -51,7 +51,7 @@ class DistributedSampler(Sampler[int]):
         self.total_size = self.num_samples * num_replicas
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes next: its order is that of no other."""
+        """Set the epoch, so that each epoch has its own order."""
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[int]:

@@ -27,7 +27,7 @@ _FIXED = ("batch_size", "batch_sampler", "dataset", "drop_last", "persistent_wor
 
 
 class DataLoader(Generic[Sample]):
-    """Batches of a data set, in order or shuffled, as often as it is iterated.
+    """Iterates over a dataset in batches, in order or shuffled.
 
     ```python
     loader = tn.data.DataLoader(tn.data.TensorDataset(images, labels), batch_size=64, shuffle=True)
@@ -35,13 +35,14 @@ class DataLoader(Generic[Sample]):
         ...
     ```
 
-    `num_workers` workers make batches ahead, `prefetch_factor` for each of them; the order does not change.
-    They are threads, each with its own shallow copy of the data set; or processes, if a
-    `multiprocessing_context` is given: "spawn", "fork" or "forkserver". Processes are for samples that take
-    long in Python itself; with `persistent_workers` they stay from pass to pass.
-    `device` says where batches are to be: they are sent there before they are asked for, so `pin_memory` has
-    nothing to do, and is accepted. On a mesh, or some of its dimensions as `mesh["data"]`, batches arrive
-    split over the devices; each process gives its own part of the batch that all have together.
+    With `num_workers`, workers prepare batches ahead of use, `prefetch_factor` batches each. The order does
+    not change. Workers are threads, each with a shallow copy of the dataset, or processes, if
+    `multiprocessing_context` is "spawn", "fork" or "forkserver". Use processes if samples take long in Python
+    itself; with `persistent_workers` they are kept between epochs.
+
+    With `device`, batches are sent to that device ahead of use, so `pin_memory` is accepted but has no
+    effect. If the device is a mesh, or some of its dimensions as in `mesh["data"]`, batches are split over
+    its devices, and each process provides its own part of the whole batch.
     """
 
     @constructor
@@ -147,7 +148,7 @@ class DataLoader(Generic[Sample]):
         return CallersIterator(ahead, self)
 
     def check_worker_number_rationality(self) -> None:
-        """Nothing: threads wait where there are more of them than processors."""
+        """Does nothing: if there are more threads than processors, they wait."""
 
     def __len__(self) -> int:
         if not self._iterable:

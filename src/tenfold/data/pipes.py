@@ -1,5 +1,5 @@
-"""Data sets that are made of one another by methods: `IterDataPipe` and `MapDataPipe`, which
-`functional_datapipe` gives their methods. They serve older packages; PyTorch's own pipes are not here."""
+"""`IterDataPipe` and `MapDataPipe`, datasets that are composed by methods, and `functional_datapipe`, which
+registers such methods. They serve older packages; PyTorch's own pipes are not included."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class _Methods:
 
 
 class IterDataPipe(_Methods, IterableDataset[Sample]):
-    """Samples in the order in which they come, from which methods make other pipes."""
+    """A stream of samples, whose methods return other pipes."""
 
     functions: dict[str, Callable[..., Any]] = {}
 
 
 class MapDataPipe(_Methods, Dataset[Sample]):
-    """Samples by index, from which methods make other pipes."""
+    """Samples by index, whose methods return other pipes."""
 
     functions: dict[str, Callable[..., Any]] = {}
 
 
 def functional_datapipe(name: str, enable_df_api_tracing: bool = False) -> Callable[[Pipe], Pipe]:
-    """A decorator: a class of pipes is a method, of this name, of all pipes of its kind."""
+    """A decorator that registers a class of pipes as a method of all pipes of its kind."""
 
     def register(pipe: Pipe) -> Pipe:
         kind = next((each for each in (IterDataPipe, MapDataPipe) if issubclass(pipe, each)), None)

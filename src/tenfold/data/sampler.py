@@ -18,7 +18,7 @@ _AT_ONCE = 1 << 16  # how many indices are drawn together, of however many
 
 
 class Sampler(Generic[Index]):
-    """Indices, or lists of them, in some order. A subclass has `__iter__`, and `__len__` where it can."""
+    """An order of indices, or of lists of indices. A subclass defines `__iter__`, and `__len__` if it can."""
 
     def __init__(self, data_source: Any = None):
         pass
@@ -41,9 +41,9 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """Indices in random order: each once, or drawn independently of each other (`replacement=True`).
+    """Indices in random order: each once, or with `replacement=True` drawn independently.
 
-    More samples than there are indices are several passes, each in an order of its own.
+    If `num_samples` exceeds the number of indices, there are several passes, each in its own order.
     """
 
     @constructor
@@ -100,7 +100,7 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Indices drawn in proportion to their weights, which need not add up to one."""
+    """Indices drawn in proportion to their weights, which need not sum to 1."""
 
     @constructor
     def __init__(
@@ -139,7 +139,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of `batch_size` indices of another sampler; the last may be shorter, or is dropped."""
+    """Groups the indices of another sampler into lists of `batch_size`; `drop_last` drops a shorter list."""
 
     @constructor
     def __init__(self, sampler: Iterable[Any], batch_size: int, drop_last: bool):

@@ -19,7 +19,7 @@ from tenfold.tensor import Tensor
 
 
 class WorkerInfo(NamedTuple):
-    """What a worker knows of itself: which of how many it is, its own seed, and the data set they share."""
+    """What a worker knows about itself: its number, the number of workers, its seed and the dataset."""
 
     id: int
     num_workers: int
@@ -35,7 +35,7 @@ _thread = handed_on(_Thread())
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker of a loader, which one it is; None elsewhere."""
+    """Information about the worker that calls this; None outside a loader's workers."""
     return _thread.info
 
 

@@ -1,4 +1,4 @@
-"""`tenfold.func`: functions of functions, with PyTorch's names. Each may be applied to what another gives."""
+"""`tenfold.func`: composable transforms of functions, with PyTorch's names."""
 
 from tenfold.base.errors import unknown_name
 from tenfold.func.batching import vmap

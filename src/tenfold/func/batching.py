@@ -1,4 +1,4 @@
-"""`vmap`: a function of tensors made into one of batches of them, all elements at once."""
+"""`vmap`: maps a function of tensors over a batch, computing all elements at once."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The function for each element of a batch: `in_dims` says which dimension of each argument counts the
-    batch (None: all elements share it), `out_dims` where it goes in the results. Keyword arguments are
-    shared.
+    """Map a function over a batch.
+
+    `in_dims` is the batch dimension of each argument, or None for arguments that all elements share.
+    `out_dims` is the batch dimension of each result. Keyword arguments are shared.
 
     `randomness` says whether random numbers inside are an "error", "different" for each element, or the
-    "same"; `chunk_size`, how many elements are done at once.
+    "same". `chunk_size` is the number of elements that are computed at once.
 
         per_example = tenfold.vmap(lambda x, w: x @ w, in_dims=(0, None))
     """

@@ -1,8 +1,8 @@
-"""`cond` and `while_loop`: choices and repetitions that the program makes itself, when it runs.
+"""`cond` and `while_loop`: branches and loops that the program decides when it runs.
 
-Each function is recorded once, without data, and becomes a part of one node; what it reads from outside
-becomes a further input. A tensor that a branch or body writes in place, a generator's state for example,
-holds afterwards what the part that ran left in it."""
+Each function is recorded once, without data, and becomes a part of one node. What it reads from outside
+becomes an additional input. A tensor that a branch or body writes in place, such as a generator's state,
+afterwards holds what the branch or body that ran wrote."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Target = Storage | int  # memory from outside that is written, or the place of a
 def cond(
     pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()
 ) -> Any:
-    """`true_fn(*operands)` if pred is true, else `false_fn(*operands)`; a program decides when it runs.
+    """`true_fn(*operands)` if pred is true, else `false_fn(*operands)`; the program decides when it runs.
 
-    `pred` is a tensor of one element, or a bool, which decides now. Both functions return tensors of the same
-    types in the same containers.
+    `pred` is a tensor of one element, or a bool, which decides immediately. Both functions must return
+    tensors of the same types in the same containers.
 
     >>> x = tenfold.tensor([1.0, -2.0])
     >>> tenfold.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
@@ -76,10 +76,10 @@ def cond(
 def while_loop(
     cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Sequence[Any]
 ) -> Any:
-    """`carried = body_fn(*carried)` while `cond_fn(*carried)` is true; a program decides when it runs.
+    """`carried = body_fn(*carried)` while `cond_fn(*carried)` is true; the program decides when it runs.
 
-    What is carried keeps its types. A Python number among it is carried as a tensor without dimensions. For
-    its gradient a loop must count from a number, by a constant, to a constant.
+    Carried values keep their types. A Python number is carried as a tensor without dimensions. The loop has a
+    gradient if it counts from a number, by a constant, to a constant.
 
     >>> tenfold.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (0, tenfold.ones(2)))
     """

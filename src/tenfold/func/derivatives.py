@@ -130,8 +130,8 @@ def _split(result: Any, has_aux: bool) -> tuple[Any, Any]:
 def grad_and_value(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """The function that gives (gradient, value) of `func`, whose value is a single number. With `has_aux`,
-    func returns (value, aux), and the result is (gradient, (value, aux))."""
+    """Return a function that computes (gradient, value) of `func`, whose value is a single number. With
+    `has_aux`, func returns (value, aux), and the result is (gradient, (value, aux))."""
 
     @like(func, "grad")
     def both(*args: Any, **kwargs: Any) -> Any:
@@ -157,7 +157,7 @@ def grad_and_value(
 def value_and_grad(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """`grad_and_value`, the value first."""
+    """Like `grad_and_value`, with the value first."""
     both = grad_and_value(func, argnums, has_aux)
 
     @like(func, "value_and_grad")
@@ -171,8 +171,8 @@ def value_and_grad(
 def grad(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """The function that gives the gradient of `func`, a single number, by the arguments `argnums`, nested as
-    they are; with `has_aux`, and func returning (value, aux), a pair (gradient, aux).
+    """Return a function that computes the gradient of `func`, whose value is a single number, with respect to
+    the arguments `argnums`. With `has_aux`, func returns (value, aux), and the result is (gradient, aux).
 
         slope = tenfold.func.grad(lambda x: x**3)
         slope(tenfold.tensor(2.0))  # 12
@@ -189,8 +189,8 @@ def grad(
 
 @located
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The function's output, and a function from a cotangent of the output to those of the arguments; with
-    `has_aux`, aux after both."""
+    """Return the function's output, and a function that maps a cotangent of the output to cotangents of the
+    arguments; with `has_aux`, aux comes third."""
     _, output, pull, aux = pulling(func, primals, has_aux)
     return (output, pull, aux) if has_aux else (output, pull)
 
@@ -232,8 +232,8 @@ def jvp(
     strict: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """The function's output, and its directional derivative along `tangents`; with `has_aux`, aux after
-    both. `strict` refuses an output that does not depend on the arguments."""
+    """Return the function's output, and its directional derivative along `tangents`; with `has_aux`, aux
+    comes third. `strict` refuses an output that does not depend on the arguments."""
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
         raise ArgumentError("primals and tangents are tuples, with an entry for each argument")
     leaves: list[Any] = []
@@ -283,7 +283,7 @@ def jvp(
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
-    """The function itself: every recording is free of in-place writes already."""
+    """Return the function itself, since every recording is already functional."""
     if remove not in ("mutations", "mutations_and_views"):
         raise ArgumentError(f"remove is 'mutations' or 'mutations_and_views', not {remove!r}")
     return like(func, "functionalize")(func)
@@ -291,7 +291,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
 @located
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """The function's output, and its derivative at the arguments as a linear function of their tangents."""
+    """Return the function's output, and its derivative at the arguments as a linear function of tangents."""
     output = func(*primals)
 
     def jvp_fn(*tangents: Any) -> Any:

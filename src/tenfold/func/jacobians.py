@@ -27,8 +27,10 @@ def jacrev(
     has_aux: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Return a function that computes the Jacobian of `func` by the arguments `argnums` in reverse mode, with
-    one gradient for each element of the output. Its shape is the output's, then the argument's."""
+    """Return a function that computes the Jacobian of `func` with respect to the arguments `argnums`.
+
+    It runs in reverse mode, with one gradient for each element of the output. The Jacobian's shape is the
+    output's, then the argument's."""
 
     @like(func, "jacrev")
     def jacobian(*args: Any) -> Any:
@@ -64,8 +66,10 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """Return a function that computes the Jacobian of `func` by the arguments `argnums` in forward mode, with
-    one tangent for each element of the arguments. Its shape is the output's, then the argument's."""
+    """Return a function that computes the Jacobian of `func` with respect to the arguments `argnums`.
+
+    It runs in forward mode, with one tangent for each element of the arguments. The Jacobian's shape is the
+    output's, then the argument's."""
 
     @like(func, "jacfwd")
     def jacobian(*args: Any) -> Any:
@@ -97,5 +101,5 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
-    """The function that gives all second derivatives of `func` by the arguments `argnums`."""
+    """Return a function that computes the second derivatives of `func` with respect to `argnums`."""
     return jacfwd(jacrev(func, argnums), argnums)

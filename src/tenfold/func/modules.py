@@ -24,13 +24,13 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with the tensors of a dictionary instead of its own parameters and buffers of the names,
-    or of several dictionaries, which must not share names.
+    """Call a module with the tensors of a dictionary in place of its own parameters and buffers. Several
+    dictionaries may be given; they must not share names.
 
-    A tensor that the module has under several names is replaced under all of them, unless tie_weights is
-    False. Names that the module does not have are passed over; strict, the names must be exactly the
-    module's. Gradients flow to the tensors given. What the module assigns to one of the names meanwhile, as
-    to a running mean, stands in the dictionary afterwards.
+    A tensor that the module holds under several names is replaced under all of them, unless tie_weights is
+    False. Names that the module does not have are ignored; with strict, the names must be exactly the
+    module's. Gradients flow to the given tensors. If the module assigns to one of the names, as to a running
+    mean, the dictionary holds the new value afterwards.
     """
     if isinstance(parameter_and_buffer_dicts, dict):
         tensors = parameter_and_buffer_dicts
@@ -117,7 +117,7 @@ def _tied(places: Places, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 @located
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The parameters of modules of one kind, stacked by name, and their buffers: to `vmap` over modules."""
+    """Stack the parameters and the buffers of modules of one kind by name, to `vmap` over the modules."""
     if not models:
         raise ArgumentError("there are no modules to stack")
     if any(type(model) is not type(models[0]) for model in models):
@@ -138,7 +138,7 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Make the batch norms of a module keep no running statistics, in place, since a transformed function
+    """Remove the running statistics from the batch norms of a module, in place, since a transformed function
     cannot write them."""
     for module in root.modules():
         if "running_mean" in module._buffers and "num_batches_tracked" in module._buffers:

@@ -49,7 +49,7 @@ def scan(
     dim: int = 0,
     reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """`carry, y = combine_fn(carry, x)` for each slice x of xs along dim; gives the last carry and all the y.
+    """`carry, y = combine_fn(carry, x)` for each slice x of xs along dim; returns the last carry and all y.
 
     >>> add = lambda total, x: (total + x, total + x)
     >>> total, running = tenfold.func.scan(add, tenfold.tensor(0.0), tenfold.arange(4.0))
@@ -97,7 +97,7 @@ def associative_scan(
     reverse: bool = False,
     combine_mode: str = "pointwise",
 ) -> Any:
-    """The results of combining slices along dim with all before them, by a function that is associative.
+    """The cumulative combinations of the slices along dim, by an associative function.
 
     >>> tenfold.func.associative_scan(lambda a, b: a * b, tenfold.arange(1.0, 5.0), 0)
     tensor([ 1.,  2.,  6., 24.])
@@ -120,7 +120,7 @@ def associative_scan(
 
 @located
 def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
-    """`f(x, *args)` of each slice x along the first dimension, stacked.
+    """Apply `f(x, *args)` to each slice x along the first dimension, and stack the results.
 
     >>> tenfold.func.map(lambda x, k: x.cumsum(0) * k, tenfold.ones(2, 3), 2)
     """

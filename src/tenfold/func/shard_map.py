@@ -29,18 +29,18 @@ Placements = Sequence[Placement] | None
 def shard_map(
     function: Callable[..., Any], mesh: DeviceMesh, in_placements: Any, out_placements: Any
 ) -> Callable[..., Any]:
-    """The function, run on each device of the mesh on its parts of the arguments.
+    """Run a function on each device of a mesh, on the device's parts of the arguments.
 
-    `in_placements` has for each argument how it is placed, as `[Shard(0), Replicate()]` with one placement
-    for each dimension of the mesh; `out_placements` has the same for each result, or for the only one. What
-    the function gives is a part of a result that is sharded, all of one that is replicated, and a summand of
-    one that is `Partial()`. What else it reads is replicated.
+    `in_placements` gives the placements of each argument, such as `[Shard(0), Replicate()]`, one for each
+    dimension of the mesh. `out_placements` does the same for the results. The function returns its part of a
+    result that is sharded, the whole of one that is replicated, and a summand of one that is `Partial()`.
+    Everything else that it reads is replicated.
 
-    Inside, the devices exchange data by what `distributed._functional_collectives` has, along a dimension of
-    the mesh that is given by its name.
+    Inside, the devices exchange data by the functions of `distributed._functional_collectives`, along a
+    dimension of the mesh that is given by its name.
 
-    Of some dimensions of a mesh, as `mesh["data"]`, the function is written for one device along these. Along
-    the others its tensors are whole, and XLA splits what it computes as it does elsewhere.
+    If the mesh is a part of another, as `mesh["data"]`, the function is written for one device along these
+    dimensions. Along the others, its tensors are whole, and XLA partitions the computation as usual.
 
     >>> total = lambda x: all_reduce(x.sum(), "sum", "data")
     >>> shard_map(total, mesh, in_placements=([Shard(0)],), out_placements=[Replicate()])(x)

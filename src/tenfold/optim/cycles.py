@@ -1,4 +1,4 @@
-"""Schedules that go up and down: cycles, restarts, and the one that waits for a plateau."""
+"""Schedules that raise and lower the learning rate: cycles, warm restarts, and ReduceLROnPlateau."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class CyclicLR(Cycling):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """The height of a cycle, or at an epoch, as a part of the first."""
+        """The amplitude of a cycle, or at an iteration, relative to the first cycle."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         return HEIGHTS[self.mode][1](self.gamma, x)
@@ -247,7 +247,7 @@ def _positive(name: str, number: Any) -> int:
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Moves the learning rate down to `eta_min` along a cosine, over and over
 
-    The first period is `T_0` epochs, and each is `T_mult` times as long as the last. Epochs may be fractions.
+    The first period has `T_0` epochs, and each next one is `T_mult` times as long. Epochs may be fractions.
 
     The rates of four epochs, where the optimizer's is 1:
 
@@ -279,7 +279,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Go on to the next epoch, or to a given one, which may lie between two."""
+        """Advance to the next epoch, or to a given one, which may be fractional."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -309,7 +309,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 class ReduceLROnPlateau(LRScheduler):
     """Multiplies the learning rate by `factor` when a metric stops improving for `patience` epochs
 
-    `step` takes the metric; mode="max" is for one that should rise.
+    `step` takes the metric; mode="max" is for a metric that should rise.
 
     The rates of four epochs, where the optimizer's is 1:
 
@@ -366,7 +366,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Go on to the next epoch, told how good the last one was."""
+        """Advance to the next epoch, given the metric of the last one."""
         current = float(metrics)
         if epoch is not None:
             warn("step(metrics, epoch) is deprecated: call step(metrics) for each epoch")

@@ -25,7 +25,7 @@ from tenfold.tensor import Tensor, leaf
 class LBFGS(Optimizer):
     """Limited-memory BFGS: up to `max_iter` quasi-Newton iterations a step, each of which calls the closure
 
-    `line_search_fn="strong_wolfe"` searches for a good length of each, instead of `lr`.
+    `line_search_fn="strong_wolfe"` searches for the length of each step, instead of using `lr`.
 
     One step:
 
@@ -72,7 +72,7 @@ class LBFGS(Optimizer):
             )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move the parameters towards a minimum of the loss that `closure` computes, with gradients."""
+        """Move the parameters towards a minimum of the loss; `closure` computes it and its gradients."""
         if closure is None:
             raise ArgumentError(
                 "LBFGS computes the loss several times in a step",

@@ -31,7 +31,7 @@ COUNTERS = ("step", "mu_product", "eta", "mu")
 
 
 class OptionError(ArgumentError, ValueError):
-    """An option of an optimizer or a schedule that is out of its range."""
+    """An option of an optimizer or a schedule is out of range."""
 
 
 def construct(cls: type) -> None:
@@ -90,8 +90,10 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Optimizer:
-    """Groups of parameters, and the state of each parameter. A subclass gives defaults for the options of a
-    group, and a method `step(closure=None)` that updates the parameters."""
+    """The base of all optimizers: groups of parameters, and a state for each parameter.
+
+    A subclass defines the default options of a group, and a method `step(closure=None)` that updates the
+    parameters."""
 
     _stepping = False
     _opt_called = False
@@ -129,7 +131,7 @@ class Optimizer:
 
     @located
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Optimize further parameters: `param_group["params"]`, with the options beside them."""
+        """Add a group of parameters, `param_group["params"]`, with its options."""
         if not isinstance(param_group, dict):
             raise ArgumentError(f"a group of parameters is a dict, not {type(param_group).__name__}")
         group = param_group
@@ -170,7 +172,7 @@ class Optimizer:
         self.param_groups.append(group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget all gradients, or fill them with zeros."""
+        """Reset all gradients to None, or to zero."""
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none:
@@ -187,7 +189,7 @@ class Optimizer:
     # Storing and loading
 
     def state_dict(self) -> dict[str, Any]:
-        """Options and state, with numbers in place of the parameters."""
+        """The options and the state, in which parameters are replaced by numbers."""
         for hook in self._hooks["state_pre"].values():
             hook(self)
         places: dict[int, int] = {}
@@ -210,9 +212,9 @@ class Optimizer:
 
     @located
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over options and state that `state_dict` of this optimizer, or of PyTorch's, has given.
+        """Load options and state that `state_dict` returned, of this optimizer or of PyTorch's.
 
-        State that is there already is written in place, so that a compiled step sees it.
+        Existing state is written in place, so that a compiled step sees it.
         """
         state_dict = dict(state_dict)
         for hook in self._hooks["load_pre"].values():
@@ -291,13 +293,13 @@ class Optimizer:
     def register_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` on what was collected; it may return another."""
+        """Call `hook(optimizer, state_dict)` on the collected state; it may return a replacement."""
         return self._register("state_post", hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` before it is loaded; it may return another."""
+        """Call `hook(optimizer, state_dict)` before it is loaded; it may return a replacement."""
         return self._register("load_pre", hook, prepend)
 
     def register_load_state_dict_post_hook(

@@ -25,8 +25,8 @@ Rates = list[Any]  # for each group a number, or a Tensor where the group has on
 
 
 class LRScheduler:
-    """Sets the learning rate of each group, at every `step()`, to what `get_lr()` computes from the present
-    one. What has a `_get_closed_form_lr()` can also be asked for any epoch by `step(epoch)`."""
+    """The base of schedules. Each `step()` sets the learning rate of every group to what `get_lr()` computes
+    from the present one. If a schedule defines `_get_closed_form_lr()`, `step(epoch)` jumps to an epoch."""
 
     _get_lr_called_within_step = False
     _is_initial = False
@@ -60,7 +60,7 @@ class LRScheduler:
             self._is_initial = False
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch, or to a given one; after the optimizer's own step."""
+        """Advance to the next epoch, or to a given one. Call it after the optimizer's step."""
         if self._step_count == 1 and not self.optimizer._opt_called:
             warn(
                 "the schedule's step() is called before the optimizer's, which so misses the first learning "
@@ -105,7 +105,7 @@ class LRScheduler:
         return self._last_lr
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the schedule knows, except of its optimizer."""
+        """The state of the schedule, without its optimizer."""
         return {name: value for name, value in vars(self).items() if name != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -243,7 +243,7 @@ def _undo(scheduler: Any) -> None:
 
 
 class ChainedScheduler(Combined):
-    """Applies all of its schedules at every step, each to what the one before has set
+    """Applies all of its schedules at every step, each to the rates that the previous one set
 
     The rates of four epochs, where the optimizer's is 1:
 

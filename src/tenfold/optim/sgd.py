@@ -15,8 +15,8 @@ from tenfold.tensor import Tensor
 class SGD(Updating):
     """Gradient descent: w ← w - lr·g, with momentum w ← w - lr·b where b ← momentum·b + (1 - dampening)·g
 
-    weight_decay·w is added to g. Whether there is momentum at all is decided when a step is recorded; how
-    much, whenever it runs.
+    weight_decay·w is added to g. Whether there is momentum is fixed when a step is recorded; its value is
+    read whenever the step runs.
 
     One step from 1, where the gradient is 1:
 

@@ -1,5 +1,5 @@
-"""Averages of a model over the time of its training: `AveragedModel`, the schedule `SWALR` for it, and
-`update_bn` for statistics that an average of parameters does not have."""
+"""Weight averaging: `AveragedModel`, its schedule `SWALR`, and `update_bn`, which recomputes the statistics
+of batch norms for averaged parameters."""
 
 from __future__ import annotations
 
@@ -74,8 +74,10 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> ManyAverages:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages over those given to `update_parameters`: their mean, or
-    what `avg_fn(averaged, current, count)` or `multi_avg_fn`, of all parameters at once, make of them."""
+    """A copy of a model whose parameters are averages over the models given to `update_parameters`.
+
+    By default this is the mean. `avg_fn(averaged, current, count)` computes another average of one parameter,
+    `multi_avg_fn` of all parameters at once."""
 
     n_averaged: Tensor
 
@@ -102,8 +104,7 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Add a model to the average; the first is the average. Buffers are copied, or with `use_buffers`
-        averaged too."""
+        """Add a model to the average. Buffers are copied, or with `use_buffers` also averaged."""
         own: list[Tensor] = list(self.module.parameters())
         others: list[Tensor] = list(model.parameters())
         own_buffers, other_buffers = list(self.module.buffers()), list(model.buffers())
@@ -128,7 +129,7 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Let a model's batch normalisations see the data once more, and keep the mean of their statistics."""
+    """Recompute the running statistics of a model's batch norms as their means over the data."""
     layers = [module for module in model.modules() if isinstance(module, _BatchNorm)]
     if not layers:
         return

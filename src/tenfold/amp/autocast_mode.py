@@ -1,7 +1,8 @@
-"""`autocast`: ops that gain by it run in a lower precision, and ops that need it in float32, inside a block.
+"""`autocast`: a block in which ops that benefit run in a lower precision, and ops that need it run in
+float32.
 
-The fact `autocast` of a row says which is which. An op's tensors are cast as it is recorded: so its gradient
-flows back through the cast, and a cast that is written twice is computed once.
+The fact `autocast` of a row says which is which. The tensors of an op are cast when it is recorded, so
+gradients flow back through the cast, and a cast that occurs twice is computed once.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether ops on devices of this type run in lower precision; on those that are not here none does."""
+    """Whether autocast is on for devices of this type. It is off for devices that do not exist here."""
     if device_type in NAMED or device_type == "meta":
         return False
     return _settings.enabled[_device_type(device_type)]
@@ -82,23 +83,23 @@ def set_autocast_enabled(device_type: str, enabled: bool) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether casts are cached, as `set_autocast_cache_enabled` said last."""
+    """The last value given to `set_autocast_cache_enabled`."""
     return _settings.cache
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Keep a setting that changes nothing: a cast that is recorded twice is computed once."""
+    """Set a flag that has no effect: a cast that is recorded twice is computed once in any case."""
     _settings.cache = bool(enabled)
 
 
 def clear_autocast_cache() -> None:
-    """Nothing to forget: a cast that is recorded twice is computed once."""
+    """Does nothing: there is no cache, since a cast that is recorded twice is computed once."""
 
 
 class autocast:
-    """Run ops in mixed precision: as a `with` block, or for the time of a function that it decorates.
+    """Run ops in mixed precision, as a `with` block or as the decorator of a function.
 
-    `dtype` is the lower precision, else bfloat16 on the CPU and float16 on CUDA.
+    `dtype` is the lower precision; the default is bfloat16 on the CPU and float16 on CUDA.
     """
 
     def __init__(
@@ -214,8 +215,8 @@ def _with_dtype(row: Row, arguments: Sequence[Any], device: str) -> Sequence[Any
 
 
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: DType | None = None) -> Any:
-    """Decorates the forward of an autograd.Function: with `cast_inputs` its tensors are cast to it, and
-    it runs without autocast; its backward, decorated by `custom_bwd`, runs as the forward did."""
+    """Decorates the forward of an autograd.Function. With `cast_inputs`, its tensors are cast to this dtype,
+    and it runs without autocast. The backward, decorated by `custom_bwd`, uses the same setting."""
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
 
@@ -235,7 +236,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: DType | None =
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Decorates the backward of an autograd.Function: it runs with autocast on or off as its forward did."""
+    """Decorates the backward of an autograd.Function, which then uses the autocast setting of its forward."""
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 

@@ -122,7 +122,7 @@ class GradScaler:
 
     @located
     def scale(self, outputs: Any) -> Any:
-        """Tensors, or iterables of them, times the present scale."""
+        """Multiply tensors, or iterables of tensors, by the present scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -136,7 +136,8 @@ class GradScaler:
 
     @located
     def unscale_(self, optimizer: Any) -> None:
-        """Divide the gradients of an optimizer's parameters by the scale: to clip them before the step."""
+        """Divide the gradients of an optimizer's parameters by the scale, for example to clip them before the
+        step."""
         if not self._enabled:
             return
         progress = self._progress.setdefault(id(optimizer), _Progress())
@@ -169,7 +170,8 @@ class GradScaler:
 
     @located
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """The optimizer's step on unscaled gradients; where they overflowed, parameters stay as they are."""
+        """Run the optimizer's step on unscaled gradients. If they overflowed, the parameters do not
+        change."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -193,7 +195,7 @@ class GradScaler:
 
     @located
     def update(self, new_scale: float | Tensor | None = None) -> None:
-        """After all steps of an iteration: set the scale for the next one."""
+        """Set the scale for the next iteration; call it after all steps of an iteration."""
         if not self._enabled:
             return
         scale, tracker = self._begun()
@@ -218,7 +220,7 @@ class GradScaler:
         self._progress.clear()
 
     def get_scale(self) -> float:
-        """The present scale, read; 1 if scaling is off."""
+        """The present scale as a number; 1 if scaling is off."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale.item())
@@ -249,7 +251,7 @@ class GradScaler:
         return self._init_growth_tracker if tracker is None else int(tracker.item())
 
     def state_dict(self) -> dict[str, Any]:
-        """What there is to store; empty if scaling is off."""
+        """The state to save; empty if scaling is off."""
         if not self._enabled:
             return {}
         return {

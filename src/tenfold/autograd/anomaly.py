@@ -27,8 +27,8 @@ search = _Search()
 
 
 class set_detect_anomaly:
-    """Look for NaN in gradients from now on, or no longer; as a `with` block, until its end. `backward` then
-    evaluates at once, and an error tells the op that NaN came from and its line."""
+    """Switch the search for NaN in gradients on or off, or use it as a `with` block. While it is on,
+    `backward` evaluates immediately, and an error names the op that produced NaN and its line."""
 
     def __init__(self, mode: bool, check_nan: bool = True):
         self._before = search.enabled, search.check_nan

@@ -46,7 +46,7 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Whether the gradients of `func` at these inputs are those that finite differences give.
+    """Check the gradients of `func` at these inputs against finite differences.
 
     x = tenfold.randn(3, dtype=tenfold.float64, requires_grad=True)
     tenfold.autograd.gradcheck(lambda x: x.sin() * x, x)
@@ -92,8 +92,8 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """Whether the gradients of the gradients of `func` are those that finite differences give; `grad_outputs`
-    are the cotangents that they are taken at, random ones by default."""
+    """Check the second derivatives of `func` against finite differences. `grad_outputs` are the cotangents of
+    its outputs, random ones by default."""
     tensors = _as_tuple(inputs)
     outputs = _differentiable(func(*tensors))
     if grad_outputs is None:

@@ -38,7 +38,7 @@ class Context:
         self._saved = self._checked("save_for_backward", tensors)
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `jvp`, which finds them in `saved_tensors`."""
+        """Save tensors for `jvp`, which finds them in `saved_tensors`."""
         self._ahead = self._checked("save_for_forward", tensors)
 
     def _checked(self, name: str, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -58,7 +58,7 @@ class Context:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What was saved; refused, as PyTorch does, where it has been written in place since."""
+        """The saved tensors. As in PyTorch, it is an error if one was written in place since."""
         if self._packed is not None:
             return tuple([None if packed is None else Tensor(packed()) for packed in self._packed])
         for tensor, value in zip(self._saved, self._values or (), strict=False):
@@ -261,7 +261,7 @@ class _Named:
 
 
 class Function:
-    """An op whose gradient is the user's own: a subclass has static methods `forward(ctx, *args)` and
+    """An op with a gradient of your own. A subclass defines the static methods `forward(ctx, *args)` and
     `backward(ctx, *gradients)`, and is called by `apply`.
 
         class Exp(Function):
@@ -355,9 +355,9 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any, **named: Any) -> Any:
-        """Compute forward; gradients of the result come from backward, one for each argument, in forward's
-        order. Where `setup_context` is defined it is given forward's arguments in order, with defaults for
-        those that are not given."""
+        """Call forward, and let gradients of the result come from backward: one for each argument, in the
+        order of forward's arguments. If `setup_context` is defined, it receives all arguments of forward,
+        defaults included."""
         if cls.setup_context is not None:
             bound = inspect.signature(cls.forward).bind(*args, **named)
             bound.apply_defaults()

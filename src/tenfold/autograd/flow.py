@@ -21,7 +21,7 @@ from tenfold.trace.graph import Value
 
 
 def is_grad_enabled() -> bool:
-    """Whether ops are recorded for gradients now."""
+    """Whether gradients are recorded now."""
     return context.grad_enabled
 
 
@@ -36,9 +36,9 @@ def backward(
 ) -> None:
     """Add the gradients of `tensors` to the `grad` of every leaf that they were computed from.
 
-    `inputs` names the tensors to do so for instead, a dictionary by its values; `retain_graph` allows a
-    second time; `create_graph` lets the gradients be differentiated in turn. `grad_variables` is an older
-    name of `grad_tensors`.
+    If `inputs` is given, only these tensors (or the values of a dictionary) get gradients. `retain_graph`
+    allows another backward pass; `create_graph` makes the gradients differentiable. `grad_variables` is an
+    older name of `grad_tensors`.
     """
     roots = _several(tensors)
     grad_tensors = grad_variables if grad_tensors is None else grad_tensors
@@ -98,12 +98,11 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...] | dict[str, Tensor | None]:
-    """The gradients of `outputs` for each of `inputs`, as a tuple; nothing is added to `grad`. For a
-    dictionary of inputs, as `dict(model.named_parameters())`, they are a dictionary with its keys.
+    """Return the gradients of `outputs` with respect to `inputs` as a tuple; nothing is added to `grad`. If
+    `inputs` is a dictionary, such as `dict(model.named_parameters())`, the result has the same keys.
 
-    `only_inputs` is of older programs, and has no effect.
-    With `is_grads_batched`, `grad_outputs` hold several gradients to start from, counted by a dimension in
-    front, and so do the results.
+    With `is_grads_batched`, the first dimension of each of `grad_outputs` is a batch of gradients to start
+    from, and the results have the same first dimension. `only_inputs` is an older argument without effect.
     """
     roots, wanted = _several(outputs), _several(_named(inputs))
     if allow_unused is False and materialize_grads:

@@ -1,7 +1,7 @@
 """`tenfold.autograd.forward_ad`: dual tensors, which carry a tangent that is computed along with them.
 
-A level knows the tangent of each value of the Trace that has one. Values are never written, so what ops in
-place and views do to tangents follows from how they are recorded. A dual tensor has memory of its own.
+A level holds the tangents of values of the Trace. Values are never written, so the effect of in-place ops and
+views on tangents follows from how they are recorded. A dual tensor has its own memory.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _ALIAS = find("alias")
 
 
 class UnpackedDualTensor(NamedTuple):
-    """A tensor's value, and its tangent or None."""
+    """The value of a tensor, and its tangent or None."""
 
     primal: Tensor
     tangent: Tensor | None

@@ -33,4 +33,5 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class InplaceFunction(Function):
-    """A Function that was told when made whether it writes in place; `ctx.mark_dirty` is what counts."""
+    """A Function whose constructor takes `inplace`, as in older programs; only `ctx.mark_dirty` has an
+    effect."""

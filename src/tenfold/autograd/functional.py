@@ -26,7 +26,7 @@ def vjp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """The outputs of `func`, and `v` times its Jacobian; `v` is 1 by default where the output is a number."""
+    """The outputs of `func`, and `v` times its Jacobian; `v` defaults to 1 if the output is a number."""
     with enable_grad():
         at = _Point(func, inputs, create_graph, strict)
         gradients = at.pulled(at.cotangents(v), create_graph)
@@ -41,7 +41,7 @@ def jvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """The outputs of `func`, and its Jacobian times `v`, by default 1 where the input is a number."""
+    """The outputs of `func`, and its Jacobian times `v`; `v` defaults to 1 if the input is a number."""
     with enable_grad():
         at = _Point(func, inputs, create_graph, strict)
         tangents = at.pushed(_fitting(v, at.inputs, "v", "input"), create_graph)
@@ -57,9 +57,9 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The derivative of each output by each input: its shape is the output's, then the input's.
+    """The Jacobian of each output with respect to each input; its shape is the output's, then the input's.
 
-    All gradients of an output are one program in any case, so `vectorize` and `strategy` change nothing.
+    All gradients of an output are computed by one program, so `vectorize` and `strategy` have no effect.
     """
     if strategy not in ("reverse-mode", "forward-mode"):
         raise ArgumentError(f"strategy={strategy!r}", help='use "reverse-mode" or "forward-mode"')
@@ -79,7 +79,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of a function whose output is a number, by each two inputs."""
+    """The second derivatives of a function whose output is a number, for each pair of inputs."""
     several = not isinstance(inputs, Tensor)
 
     def slopes(*points: Tensor) -> Any:
@@ -99,7 +99,7 @@ def vhp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """The output of `func`, which is a number, and `v` times the matrix of its second derivatives."""
+    """The output of `func`, which is a number, and `v` times its Hessian."""
     with enable_grad():
         at = _Point(func, inputs, create_graph, strict)
         at.require_number()
@@ -117,7 +117,7 @@ def hvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """The output of `func`, which is a number, and the matrix of its second derivatives times `v`."""
+    """The output of `func`, which is a number, and its Hessian times `v`."""
     return vhp(func, inputs, v, create_graph, strict)  # the matrix is symmetric
 
 

@@ -1,5 +1,5 @@
-"""Whether gradients are followed: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`; each is a
-context and a decorator, and holds for its own thread."""
+"""Whether gradients are recorded: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`. Each is a
+context manager and a decorator, and applies to its own thread."""
 
 from __future__ import annotations
 
@@ -78,19 +78,19 @@ class _Decorating(_Mode):
 
 
 class no_grad(_Decorating):
-    """Do not follow gradients: results require none."""
+    """Do not record gradients: results do not require them."""
 
     enabled = False
 
 
 class enable_grad(_Decorating):
-    """Follow gradients, also inside `no_grad`."""
+    """Record gradients, also inside `no_grad`."""
 
     enabled = True
 
 
 class set_grad_mode(_Mode):
-    """Follow gradients or not, inside a `with` block only."""
+    """Record gradients or not, inside a `with` block only."""
 
     def __init__(self, enabled: bool):
         self.enabled = bool(enabled)
@@ -100,7 +100,7 @@ class set_grad_mode(_Mode):
 
 
 class set_grad_enabled(set_grad_mode):
-    """Follow gradients or not, from now on; as a `with` block, until its end."""
+    """Record gradients or not, from now on, or until the end of a `with` block."""
 
     def __init__(self, mode: bool):
         super().__init__(mode)
@@ -116,7 +116,7 @@ class set_grad_enabled(set_grad_mode):
 
 
 class inference_mode(_Mode):
-    """Do not follow gradients, as `no_grad`."""
+    """Do not record gradients, like `no_grad`."""
 
     def __new__(cls, mode: Any = True) -> Any:
         decorator = super().__new__(cls)

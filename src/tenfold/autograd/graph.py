@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Node:
-    """A node of the backward graph. Each has one Python object as long as somebody holds it."""
+    """A node of the backward graph. As long as something holds it, there is one Python object for it."""
 
     _known: weakref.WeakValueDictionary[int, Node] = weakref.WeakValueDictionary()
     _kinds: dict[str, type[Node]] = {}
@@ -43,7 +43,7 @@ class Node:
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """What a user keeps with the step, as long as the graph lasts."""
+        """A dictionary for the user's own data, which lives as long as the graph."""
         return _metadata.setdefault(self._maker, {})
 
     @classmethod
@@ -89,13 +89,13 @@ class Node:
         return Tensor(self._results[place])
 
     def register_prehook(self, fn: Callable[[tuple[Any, ...]], Any]) -> RemovableHandle | HandleOfSeveral:
-        """Call `fn(gradients)` before a gradient passes: with those of the results, None where there is none;
-        what it returns replaces them."""
+        """Call `fn(gradients)` before the node runs, with the gradients of its results (None where there is
+        none). What it returns replaces them."""
         return RemovableHandle(watch(self._maker).before, fn)
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle | HandleOfSeveral:
-        """Call `fn(gone, come)` after a gradient has passed: with the gradients of what the step took, and of
-        its results; what it returns replaces the former."""
+        """Call `fn(grad_inputs, grad_outputs)` after the node has run, with the gradients of its inputs and
+        of its results. What it returns replaces the former."""
         return RemovableHandle(watch(self._maker).after, fn)
 
     def __call__(self, *gradients: Any) -> Any:
@@ -123,7 +123,7 @@ class Accumulation(Node):
 
     @property
     def variable(self) -> Tensor | None:
-        """The leaf, if it is still there."""
+        """The leaf, if it still exists."""
         return None if self._maker.leaf is None else self._maker.leaf()
 
     @property
@@ -163,7 +163,7 @@ def _name(maker: Any) -> str:
 
 @located
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Where a tensor's gradient comes from."""
+    """The edge of the backward graph that a tensor's gradient comes from."""
     if not tensor.requires_grad:
         raise GradientError("a tensor that does not require gradients has no edge")
     origin = tensor._leaf or tensor.current().origin
@@ -177,8 +177,9 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all"
 ) -> HandleOfSeveral:
-    """Call `fn(gradients)` once in each backward pass, when the gradients of all of these tensors are known
-    that it comes to, None standing for others; or with mode="any" `fn(gradient)`, for the first that is."""
+    """Call `fn(gradients)` once in each backward pass, when the gradients of all of these tensors that the
+    pass reaches are known; the others are None. With mode="any", call `fn(gradient)` for the first that is
+    known."""
     if mode not in ("all", "any"):
         raise ArgumentError(f"mode is 'all' or 'any', not {mode!r}")
     key = object()
@@ -211,13 +212,13 @@ class Arrived:
 
 @contextlib.contextmanager
 def save_on_cpu(pin_memory: bool = False, device_type: str = "cuda") -> Iterator[None]:
-    """Changes nothing: the compiled program decides what is kept for gradients, and where."""
+    """Has no effect: the compiled program decides what is saved for backward, and where."""
     yield
 
 
 class saved_tensors_hooks:
-    """A `with` block in which what gradients will need of values is given to `pack_hook` when it is computed,
-    and `unpack_hook` gives it back when a gradient needs it."""
+    """A `with` block in which tensors saved for backward are passed to `pack_hook`. `unpack_hook` gets what
+    that returned, and returns the tensor, when a gradient needs it."""
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]):
         self._packing = Packing(pack_hook, unpack_hook)
@@ -236,7 +237,7 @@ _refusal: list[str] = []
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """A `with` block in which `saved_tensors_hooks` is refused, with this message."""
+    """A `with` block in which `saved_tensors_hooks` raises an error with this message."""
     before, context.saving = context.saving, None
     _refusal.append(error_message)
     try:
@@ -248,8 +249,8 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[None]:
-    """A `with` block in which tensors that gradients need may be written in place. The gradients use what
-    they held before."""
+    """A `with` block in which tensors saved for backward may be written in place. Gradients use the saved
+    values."""
     before, context.keeps_overwritten = context.keeps_overwritten, True
     try:
         yield

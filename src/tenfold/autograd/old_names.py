@@ -1,4 +1,4 @@
-"""Names of `torch.autograd` that scripts use and that mean little: `Variable`, and a switch for threads."""
+"""Names of `torch.autograd` that older scripts use: `Variable`, and a switch for multithreading."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class _Kind(type):
 
 
 class Variable(metaclass=_Kind):
-    """A tensor: `Variable(x, requires_grad=True)` shares the data of x, and collects gradients."""
+    """A tensor: `Variable(x, requires_grad=True)` shares the data of x and requires gradients."""
 
 
 class set_multithreading_enabled:
-    """Changes nothing: gradients are one program, and its threads the engine's business."""
+    """Has no effect: all gradients are one program, whose engine chooses its threads."""
 
     def __init__(self, mode: bool):
         self.mode = mode

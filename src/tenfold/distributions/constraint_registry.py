@@ -1,5 +1,5 @@
-"""Which transform leads from real numbers onto a set: `transform_to` any that reaches all of it, `biject_to`
-one that can be undone. Other packages add theirs by `register`."""
+"""Transforms from the real numbers to a constrained set: `transform_to` gives any that covers the set,
+`biject_to` one that is invertible. Other packages add theirs by `register`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Factory = Callable[[Any], Any]
 
 
 class ConstraintRegistry:
-    """From the classes of constraints to functions that make a transform of one."""
+    """Maps classes of constraints to functions that make a transform for a constraint."""
 
     def __init__(self) -> None:
         self._registry: dict[type, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Register a function for a class of constraints; without one, a decorator."""
+        """Register a function for a class of constraints. Without a function, return a decorator."""
         if factory is None:
             return lambda function: self.register(constraint, function)
         kind = constraint if isinstance(constraint, type) else type(constraint)

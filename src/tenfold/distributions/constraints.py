@@ -1,5 +1,5 @@
-"""`tenfold.distributions.constraints`: the sets that parameters and draws lie in. `check` says of each event
-of a tensor whether it does; an event is a number, or the last `event_dim` dimensions together."""
+"""`tenfold.distributions.constraints`: the sets that parameters and samples lie in. `check` tests each event
+of a tensor; an event is a number, or the last `event_dim` dimensions together."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = [
 
 
 class Constraint:
-    """A set. A subclass has `check`, and says whether the set is discrete and how many dimensions an event
-    has."""
+    """A set of values. A subclass defines `check`, whether the set is discrete, and the number of dimensions
+    of an event."""
 
     is_discrete = False
     event_dim = 0
@@ -66,7 +66,7 @@ class _Dependent(Constraint):
 
 
 class dependent_property(property, _Dependent):
-    """A distribution's set as a property of its instances; of the class it is only known to depend."""
+    """A constraint that depends on an instance of a distribution; the class only knows that it depends."""
 
     def __init__(self, fn: Any = None, *, is_discrete: Any = None, event_dim: Any = None):
         property.__init__(self, fn)

@@ -1,5 +1,5 @@
-"""What all distributions share: shapes, the check of arguments, drawing, and how parameters are spread over a
-batch. `entropy`, `log_prob` and the like are for each to define."""
+"""The base of all distributions: shapes, validation of arguments, sampling and expansion. Each distribution
+defines its own `entropy`, `log_prob` and so on."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Shape = Sequence[int]
 class Distribution:
     """A distribution over events of `event_shape`, one for each element of `batch_shape`.
 
-    With `validate_args` parameters and values are held against their constraints, which computes them; not
-    inside a compiled function, where there is nothing to look at.
+    With `validate_args`, parameters and values are checked against their constraints, which evaluates them.
+    Inside a compiled function nothing is checked, since there are no values yet.
     """
 
     has_rsample = False
@@ -66,7 +66,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether distributions check their arguments unless told otherwise."""
+        """Set whether distributions validate their arguments by default."""
         if value not in (True, False):
             raise ArgumentError(f"validate_args is True or False, not {value!r}")
         Distribution._validate_args = value
@@ -104,12 +104,12 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
-        """Draws, through which no gradient flows."""
+        """Draw samples, through which no gradient flows."""
         with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        """Draws that say how they depend on the parameters."""
+        """Draw reparameterized samples, through which gradients flow to the parameters."""
         raise self._lacks("rsample")
 
     def sample_n(self, n: int) -> Tensor:
@@ -134,7 +134,7 @@ class Distribution:
         return self.entropy().exp()
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        """The same distribution over a larger batch, whose parameters are views."""
+        """Expand the distribution to a larger batch, with views of its parameters."""
         made = object.__new__(type(self)) if _instance is None else _instance
         for name, arg_constraint in self.arg_constraints.items():
             if name in vars(self):
@@ -183,8 +183,8 @@ class Distribution:
 class ExponentialFamily(Distribution):
     """Distributions whose density is an exponential of sufficient statistics times natural parameters.
 
-    A subclass that gives `_natural_params` and `_log_normalizer` gets its entropy, and its divergence from
-    another of its class, by the gradient of the log normalizer: the mean of the sufficient statistics.
+    If a subclass defines `_natural_params` and `_log_normalizer`, its entropy and the divergence between two
+    of its instances are derived from the gradient of the log normalizer.
     """
 
     @property

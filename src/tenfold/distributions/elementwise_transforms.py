@@ -134,7 +134,7 @@ class TanhTransform(_Rising):
 
 
 class AbsTransform(Transform):
-    """|x|, which two numbers share"""
+    """|x|, which is not invertible"""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -207,7 +207,7 @@ class AffineTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """A number as its place in a distribution, from 0 to 1"""
+    """The cumulative distribution function of a distribution"""
 
     bijective = True
     codomain = constraints.unit_interval

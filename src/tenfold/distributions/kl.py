@@ -22,7 +22,7 @@ _KL_REGISTRY: dict[tuple[type, type], Rule] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Rule], Rule]:
-    """Declare a function of two distributions to be their divergence."""
+    """A decorator that registers a function as the divergence between two classes of distributions."""
     for each in (type_p, type_q):
         if not isinstance(each, type):  # libraries have bases of their own, so any class will do
             raise ArgumentError(f"register_kl: {each!r} is no class of distributions")

@@ -100,8 +100,8 @@ class Independent(Distribution):
 class MultivariateNormal(Distribution):
     """The normal distribution of vectors around `loc`
 
-    One of three gives its spread: the covariance, its inverse (the precision), or the lower triangular
-    `scale_tril`, whose product with its transpose is the covariance.
+    Give one of three: the covariance, its inverse (the precision), or the lower triangular `scale_tril`,
+    whose product with its transpose is the covariance.
 
         tn.distributions.MultivariateNormal(tn.zeros(2), tn.eye(2)).log_prob(tn.zeros(2))  # -1.8379
     """

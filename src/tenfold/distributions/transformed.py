@@ -26,9 +26,9 @@ __all__ = [
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of what transforms make of another's draws
+    """The distribution of samples of another one after transforms
 
-    Its density is the other's divided by |dy/dx|.
+    Its density is that of the base, divided by |dy/dx|.
 
         base = tn.distributions.Normal(0.0, 1.0)
         exp = tn.distributions.ExpTransform()

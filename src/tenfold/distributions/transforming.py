@@ -1,5 +1,5 @@
-"""Invertible functions and how they stretch volumes: what all have in common, and how they are put together.
-They turn one distribution into another; each knows the sets that it leads from and to."""
+"""Transforms: invertible functions with the logarithms of their Jacobian determinants, and their
+compositions. They turn one distribution into another. Each knows its domain and its codomain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def summed(value: Tensor, dims: int) -> Tensor:
 
 
 class Transform:
-    """y = f(x), its inverse, and log |dy/dx|. Those that say `bijective` are undone by `inv`."""
+    """y = f(x), its inverse, and log |dy/dx|. If `bijective` is true, `inv` is the inverse."""
 
     bijective = False
     domain: Any
@@ -45,14 +45,14 @@ class Transform:
 
     @property
     def inv(self) -> Transform:
-        """The transform back."""
+        """The inverse transform."""
         if self._back is None:
             self._back = _InverseTransform(self)
         return self._back
 
     @property
     def sign(self) -> Any:
-        """1 where it rises with its argument, -1 where it falls."""
+        """The sign of the derivative: 1 if the transform increases, -1 if it decreases."""
         raise UnsupportedError(f"{type(self).__name__} has no sign")
 
     def with_cache(self, cache_size: int = 1) -> Transform:
@@ -256,7 +256,7 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform of elements as one of events with more dimensions."""
+    """Reinterprets batch dimensions of a transform as dimensions of its events."""
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0):
         super().__init__(cache_size)

@@ -31,12 +31,13 @@ def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Probabilities of log-odds, or of unnormalized log-probabilities along the last dimension."""
+    """Convert log-odds, or unnormalized log-probabilities along the last dimension, to probabilities."""
     return aten("sigmoid")(logits) if is_binary else aten("softmax")(logits, -1)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Log-odds of probabilities, or their logarithms; probabilities of 0 and 1 are moved inward first."""
+    """Convert probabilities to log-odds or to logarithms; probabilities are clamped away from 0 and 1
+    first."""
     clamped = clamp_probs(probs)
     logarithm = aten("log")(clamped)
     return logarithm - aten("log1p")(-clamped) if is_binary else logarithm

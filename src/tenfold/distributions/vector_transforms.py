@@ -21,7 +21,8 @@ __all__ = [
 
 
 class SoftmaxTransform(Transform):
-    """exp(x), divided by its sum: every vector and those a constant apart lead to the same point."""
+    """exp(x) / sum(exp(x)), which is not invertible: vectors that differ by a constant give the same
+    result."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -34,7 +35,7 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """A vector as the points where a stick is broken, each of what is left: a point of the simplex."""
+    """Maps a vector to the simplex by breaking a stick: each element takes a share of what is left."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -74,7 +75,7 @@ def _away(y: Tensor) -> Tensor:
 
 
 class LowerCholeskyTransform(Transform):
-    """The lower triangle of a matrix, with the exponentials of its diagonal."""
+    """The lower triangle of a matrix, with its diagonal exponentiated."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -87,7 +88,7 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """A matrix as the product of the triangular one that LowerCholeskyTransform makes with its transpose."""
+    """L Lᵀ, where L is the result of LowerCholeskyTransform."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -101,8 +102,8 @@ class PositiveDefiniteTransform(Transform):
 
 
 class CorrCholeskyTransform(Transform):
-    """A vector as the triangular factor of a matrix of correlations: its tangents, then what is left of each
-    row's length."""
+    """Maps a vector to the Cholesky factor of a correlation matrix: the tanh of its elements, scaled so that
+    each row has length 1."""
 
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
@@ -155,7 +156,7 @@ def _from_lower(y: Tensor, offset: int) -> Tensor:
 
 
 class ReshapeTransform(Transform):
-    """Events of another shape with as many elements."""
+    """Reshapes events."""
 
     bijective = True
 

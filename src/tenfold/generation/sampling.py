@@ -14,9 +14,10 @@ LOWEST = float("-inf")
 
 
 class Sampling(NamedTuple):
-    """How the next token is chosen. At temperature 0 it is the best one; else it is drawn with probability
-    softmax(scores / temperature), from the `top_k` best, and of these from the fewest that together have a
-    probability of at least `top_p`. A temperature and a `top_p` that are tensors are not compiled in."""
+    """How the next token is chosen. At temperature 0, it is the best one. Otherwise it is drawn with
+    probability softmax(scores / temperature) from the `top_k` best tokens, and of these from the fewest that
+    together have a probability of at least `top_p`. To change a temperature or a `top_p` without recompiling,
+    pass a tensor."""
 
     temperature: float | Tensor = 0.0
     top_k: int | None = None

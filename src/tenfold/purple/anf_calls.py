@@ -135,7 +135,8 @@ class Calls(Variables):
         atoms += [self.atom(value) for _, value in node.keywords]
         keywords = tuple(keyword for keyword, _ in node.keywords)
         name, place = node.name, node.place
-        if name == "apply" and len(atoms) >= 2 and target == TAIL:
+        applied = core.applied_primitive(node)
+        if name == "apply" and len(atoms) >= 2 and target == TAIL and not applied:
             name = "%apply-tail"
         if name in FOLDED and len(atoms) > 2 and not keywords:
             first = atoms[0]
@@ -144,7 +145,9 @@ class Calls(Variables):
                 self.block.append(Let(partial, ir.Prim([first, second], name), place))
                 first = partial
             atoms = [first, atoms[-1]]
-        self.result(ir.Prim(atoms, name, keywords), target, place)
+        chosen = bool(node.arguments) and core.is_chosen(node.arguments[0])
+        op = ir.Prim(atoms, name, keywords, applied=applied, chosen=chosen)
+        self.result(op, target, place)
 
 
 # Operators of many arguments that are the same as one after another.

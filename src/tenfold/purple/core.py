@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 class Place(NamedTuple):
     """Where a datum stands: line and column count from 1; `start:end` is its text in
-    `Program.sources[file]`.
+    `Program.sources[file]`. `copied` names the library's procedure whose text stands here as a copy.
     """
 
     file: str
@@ -23,6 +23,7 @@ class Place(NamedTuple):
     column: int
     start: int = 0
     end: int = 0
+    copied: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
@@ -34,6 +35,11 @@ DATUM_FILE = "<datum>"  # where data that were never read stand
 UNSEEN = (PRELUDE_FILE, DATUM_FILE)  # whose places mean nothing to people
 LIBRARY = Place(PRELUDE_FILE, 1, 1)
 SHIPPED = os.path.dirname(__file__)  # where the libraries of the language are
+
+
+def is_library_text(place: Place) -> bool:
+    """Whether a place is in the library's text, rather than of what was made for a program's own names."""
+    return place.file == PRELUDE_FILE and place != LIBRARY
 
 
 def is_shipped(file: str) -> bool:
@@ -366,6 +372,17 @@ class Program:
     def source(self, place: Place) -> str:
         """The text of the form at `place`."""
         return self.sources.get(place.file, "")[place.start : place.end]
+
+
+def applied_primitive(node: Prim) -> str:
+    """The primitive that an `apply` is written with, which calls nothing back; "" for other calls."""
+    first = node.arguments[0] if node.name == "apply" and node.arguments else None
+    return first.name if isinstance(first, PrimRef) and first.name != "apply" else ""
+
+
+def is_chosen(function: Expr) -> bool:
+    """Whether what is called is written at the call, rather than given to who calls it."""
+    return isinstance(function, Global | PrimRef)
 
 
 def shown(name: str) -> str:

@@ -13,7 +13,7 @@ from tenfold.purple.constants import c_string
 from tenfold.purple.cycles import Cycle, find_cycles
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.emit_function import EmitGroup
-from tenfold.purple.emit_lines import c_type
+from tenfold.purple.emit_lines import c_type, is_of_library
 from tenfold.purple.emit_names import Names, SharedNames
 from tenfold.purple.evaluation import refuse_evaluation
 from tenfold.purple.foreign import prototypes
@@ -141,7 +141,7 @@ class Emission:
             f"{{{c_string(core.shown(function.name))}, code_{name}, {required}, {rest}, "
             f"{len(keywords)}, {f'keywords_{name}' if keywords else 'NULL'}, {len(function.captured)}, "
             f"{{{self.names.definition(function.place)}}}, "
-            f"{c_string(core.signature(definition))}}}"
+            f"{c_string(core.signature(definition))}, {'true' if is_of_library(function) else 'false'}}}"
         )
         call = f"{name}({', '.join(args)})"
         simple = not definition.rest and not keywords
@@ -202,7 +202,7 @@ class Emission:
         lines += ["    pu_drop_given(arguments, count, keywords);", "    return result;", "}"]
         lines.append(
             f"static const PuFunction function_{ident} = {{{c_string(name)}, code_{ident}, {minimum}, "
-            f"{'true' if rest else 'false'}, 0, NULL, 0, {{NULL, 0, 0, 0}}, {signature}}};"
+            f"{'true' if rest else 'false'}, 0, NULL, 0, {{NULL, 0, 0, 0}}, {signature}, false}};"
         )
         linkage = self.names.shared.linkage(ident)
         lines.append(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from tenfold.purple import ir
+from tenfold.purple import core, ir
+from tenfold.purple.constants import c_string
 from tenfold.purple.core import PRELUDE_FILE
-from tenfold.purple.emit_lines import FAILED, c_type
+from tenfold.purple.emit_lines import FAILED, c_type, is_of_library
 from tenfold.purple.emit_operations import Operations
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Block, Constant, Drop, Function, Let, Variable
 from tenfold.purple.values import NIL
@@ -203,6 +204,15 @@ class EmitGroup(Operations):
         else:
             self.source_line(each.place)
             call = f"{callee.cname}({self.passed(callee, each.args)})"
+            told = each.place.copied or is_of_library(callee)
+            note = self.called(callee, each.place) if told else ""
+            if note and callee.rep == VALUE:
+                name = c_string(each.place.copied or core.shown(callee.name))
+                call = f"pu_tail_in({call}, {name}, {self.where(each.place)})"
+            elif note:
+                self.line(f"{c_type(callee.rep)}result_of_call = {call};")
+                self.line(f"if (PU_UNLIKELY(pu.pending)) {{ {note.strip()} }}")
+                call = "result_of_call"
             if self.function.has_hole:
                 self.into_hole(call)
             else:

@@ -12,6 +12,13 @@ from tenfold.purple.emit_names import C_WORDS, Names, identifier, reads
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Function, Variable, words
 from tenfold.purple.values import Keyword
 
+
+def is_of_library(function: Function) -> bool:
+    """Whether it is a procedure of the library that programs call by its name."""
+    public = function.name.startswith("prelude::") and not function.name.startswith("prelude::%")
+    return public and function.place.file == PRELUDE_FILE
+
+
 C_TYPES = {VALUE: "Value ", INT: "int64_t ", FLOAT: "double ", BOOL: "bool "}
 FAILED = {VALUE: "PU_FAILURE", INT: "0", FLOAT: "0.0", BOOL: "false"}
 
@@ -122,15 +129,24 @@ class Writer:
     def where(self, place: core.Place) -> str:
         return self.names.where(place)
 
-    def at(self, place: core.Place) -> str:
-        if not place.line or place.file == PRELUDE_FILE:  # its callers are whose error it is
+    def at(self, place: core.Place, names: Iterable[str] = ()) -> str:
+        """C that notes where an operation failed; `names` are what its message may call it."""
+        if not place.line or place == core.LIBRARY:
             return ""
-        return f"pu_at({self.where(place)}); "
+        owns = "".join(f"pu_own({c_string(name)}); " for name in names)
+        if place.file == PRELUDE_FILE:  # its callers are whose error it is
+            return owns
+        blamed = f"{owns}pu_blame({c_string(place.copied)}); " if place.copied else ""
+        return f"{blamed}pu_at({self.where(place)}); "
 
-    def called(self, name: str, place: core.Place) -> str:
+    def called(self, function: Function, place: core.Place) -> str:
+        """C that notes the call of a function that failed."""
         if place.file == PRELUDE_FILE:
             return ""
-        return f"pu_in({c_string(core.shown(name))}, {self.where(place)}); "
+        name = core.shown(function.name)
+        blamed = place.copied or (name if is_of_library(function) else "")
+        blame = f"pu_blame({c_string(blamed)}); " if blamed else ""
+        return f"{blame}pu_in({c_string(name)}, {self.where(place)}); "
 
     def passed(self, function: Function, args: Iterable[Atom]) -> str:
         return ", ".join(

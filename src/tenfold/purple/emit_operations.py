@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tenfold.purple import core, foreign, ir
+from tenfold.purple.blame import SPOKEN
 from tenfold.purple.constants import c_string
 from tenfold.purple.core import PRELUDE_FILE
 from tenfold.purple.effects import PARTS
@@ -18,6 +19,23 @@ from tenfold.purple.values import Keyword
 COMPARISONS = ("<", ">", "<=", ">=", "=", "eq?", "eqv?", "equal?")
 
 
+def blamable(op: ir.Op) -> list[str]:
+    """What the message of a failed operation may begin with that is the operation's own name."""
+    match op:
+        case ir.Prim():
+            if op.name in SPOKEN:
+                return []
+            return [op.name.removeprefix("%check-"), *([op.applied] if op.applied else [])]
+        case ir.Reverse():
+            return ["reverse"]
+        case ir.FieldRef() | ir.SetField():
+            shown = core.shown(op.type.name)
+            return [f"{shown}-{op.type.fields[op.index].name}", shown]
+        case ir.CheckField():
+            return [core.shown(op.type.name)]
+    return []
+
+
 class Operations(Writer):
     def let(self, each: Let) -> None:
         op, var = each.op, each.var
@@ -25,7 +43,8 @@ class Operations(Writer):
         calls = isinstance(
             op, ir.CallKnown | ir.CallClosure | ir.CallWithin
         )  # which note the call themselves
-        fails = self.leave(each.on_error, self.at(each.place)) if ir.can_fail(op) and not calls else ""
+        note = self.at(each.place, blamable(op)) + self.applied(each)
+        fails = self.leave(each.on_error, note) if ir.can_fail(op) and not calls else ""
         match op:
             case ir.Prim():
                 self.prim(each, op, target, fails)
@@ -61,7 +80,8 @@ class Operations(Writer):
             case ir.CallClosure():
                 call = f"pu_call({self.atom(op.args[0])}, {self.array(op.args[1:], op.keywords)})"
                 note = f"pu_in_call({self.atom(op.args[0])}, {self.where(each.place)}); "
-                note = "" if each.place.file == PRELUDE_FILE else note
+                if each.place.file == PRELUDE_FILE:
+                    note = f"pu_blame_given({self.atom(op.args[0])}); "
                 self.line(f"if (PU_UNLIKELY(!({target}{call}))) {self.leave(each.on_error, note)}")
             case ir.MakeClosure():
                 if not op.args:
@@ -204,9 +224,17 @@ class Operations(Writer):
         unknown = next(word for word in op.keywords if word not in found.keywords)
         return f"pu_unknown_keyword({name}, {signature}, {c_string(unknown)})"
 
+    def applied(self, each: Let) -> str:
+        """C that names the procedure that `apply` was given, where that blames what it calls in turn."""
+        op = each.op
+        if not isinstance(op, ir.Prim) or op.name != "apply" or op.applied or not op.args:
+            return ""
+        chosen = op.chosen and (each.place.copied or each.place.file == PRELUDE_FILE)
+        return "" if chosen else f"pu_blame_given({self.atom(op.args[0])}); "
+
     def call(self, each: Let, function: Function, call: str, target: str) -> None:
         hidden = function.definition is None or function.definition.derived
-        note = "" if hidden else self.called(function.name, each.place)
+        note = "" if hidden else self.called(function, each.place)
         if function.bounces:
             call = f"pu_land({call})"
         failed = self.leave(each.on_error, note)

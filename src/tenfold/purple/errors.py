@@ -36,6 +36,7 @@ class PurpleError(TenfoldError):
         self.raised = value is not None
         self.stack: Sequence[tuple[str, Place]] = ()
         self.notes: list[tuple[str, Place]] = []
+        self.blamed = ""  # the name before the message's colon, of what the library called by its own choice
 
     @property
     def value(self) -> Any:

@@ -126,7 +126,9 @@ class Body(Values):
                 self.tail_call(node)
             case core.Global() if target == EFFECT:
                 self.block.append(self.at(ast.Expr(self.expr(node)), node.place))  # it may be unbound
-            case Prim("apply", arguments) if target == RETURN and len(arguments) > 1:
+            case Prim("apply", arguments) if (
+                target == RETURN and len(arguments) > 1 and not core.applied_primitive(node)
+            ):
                 first, *others = self.arguments(list(arguments))
                 spread = self.call("spread", others, node.place)
                 self.finish(

@@ -114,6 +114,7 @@ class Values(Primitives):
             case core.If(test, then, otherwise):
                 return self.conditional(node, test, then, otherwise)
             case core.MakeRecord(type_, arguments):
+                self.note(node)
                 values = self.arguments(list(arguments))
                 record_type = self.load(self.unit.constant(self.unit.primitive(type_)), place)
                 bundle = self.at(ast.List(values, ast.Load()), place)
@@ -126,8 +127,10 @@ class Values(Primitives):
                     place,
                 )
             case core.FieldRef(type_, index, record):
+                self.note(node)
                 return self.field(node, type_, index, self.expr(record))
             case core.SetField(type_, index, record, value):
+                self.note(node)
                 values = self.arguments([record, value])
                 record_type = self.load(self.unit.constant(self.unit.primitive(type_)), place)
                 return self.call(

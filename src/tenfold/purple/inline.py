@@ -46,6 +46,7 @@ class Primitives(Nodes):
 
     def prim(self, node: Prim) -> ast.expr:
         name, place = node.name, node.place
+        self.note(node)
         known = names.PRIMITIVES.get(name)
         count = len(node.arguments)
         if known is not None and (
@@ -142,6 +143,7 @@ class Primitives(Nodes):
 
     def comparison(self, node: Prim, is_test: bool = False) -> ast.expr:
         place, name = node.place, node.name
+        self.note(node)
         left, right = self.arguments(list(node.arguments))
         first, left_again = self.atom(left, place)
         second, right_again = self.atom(right, place)

@@ -20,6 +20,7 @@ import tenfold
 from tenfold.base import source
 from tenfold.base.errors import TenfoldError, did_you_mean
 from tenfold.purple import core, messages, names
+from tenfold.purple.blame import Step, blame
 from tenfold.purple.core import LIBRARY, NOWHERE, UNSEEN, Form, Place
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.evaluation import EVALUATING, Evaluation, first_evaluation
@@ -37,7 +38,7 @@ from tenfold.purple.printing import brief
 from tenfold.purple.python_ast import Unit
 from tenfold.purple.reader import Datum
 from tenfold.purple.usage import is_about_tensors
-from tenfold.purple.values import NIL, UNSPECIFIED, Char, Pair, Record, Symbol, list_of
+from tenfold.purple.values import NIL, UNSPECIFIED, Char, ErrorValue, Pair, Record, Symbol, list_of
 from tenfold.tensor import Tensor
 
 STACK_KEPT = 200
@@ -220,6 +221,7 @@ class Session:
     def locate(self, error: BaseException) -> PurpleError:
         """The error as Purple tells it, with its place and the calls that led there."""
         frames = self._frames(error.__traceback__)
+        steps = list(self._steps(error.__traceback__))
         if isinstance(error, PurpleError):
             found = error
         elif isinstance(error, TenfoldError):
@@ -233,25 +235,60 @@ class Session:
             found = self._unbound(error)
         else:
             found = self._bad_call(error) or _internal(error, frames)
-        if found.place is NOWHERE and not (found.raised and getattr(found.payload, "origin", None)):
+        blame(found, steps[::-1])
+        if found.place is NOWHERE:
             own = [i for i, (_, place) in enumerate(frames) if place.file not in UNSEEN]
             found.place = frames[own[-1]][1] if own else NOWHERE
             # Each was called by the frame before it; what the innermost one called is where it failed.
             found.stack = [(frames[i + 1][0], frames[i][1]) for i in own[-2::-1] if frames[i + 1][0]]
+            if type(found.payload) is ErrorValue and _is_seen(found.place):
+                found.payload.place = str(found.place)
         return found
+
+    def _steps(self, traceback: types.TracebackType | None) -> Iterator[Step]:
+        """What each call under way is of, outermost first: see blame.py."""
+        while traceback is not None:
+            frame = traceback.tb_frame
+            if frame.f_globals is self.namespace:
+                line, _, column, _ = next(
+                    itertools.islice(frame.f_code.co_positions(), traceback.tb_lasti // 2, None)
+                )
+                key = (frame.f_code.co_filename, line or 1, column or 0)
+                operation = self.unit.operations.get(key)
+                call = self.unit.calls.get(key)
+                callee = self._library_name(self._callee(call.function, frame)) if call is not None else ""
+                yield Step(key[0] == core.PRELUDE_FILE, operation, call, callee)
+            elif frame.f_code is run.__code__ and frame.f_locals["tail"].place is not NOWHERE:
+                tail = frame.f_locals["tail"]
+                in_library = tail.place.file == core.PRELUDE_FILE
+                yield Step(in_library, None, None, "" if in_library else self._library_name(tail.function))
+            elif frame.f_code is _apply.__code__:
+                yield Step(False, None, None, self._library_name(frame.f_locals["function"]), applied=True)
+            traceback = traceback.tb_next
+
+    def _library_name(self, function: Any) -> str:
+        """The name of a procedure of the library that programs call; "" of any other."""
+        known = self.unit.functions.get(getattr(function, "__name__", ""))
+        if known is None or known.place.file != core.PRELUDE_FILE or known.name.startswith("%"):
+            return ""
+        return known.name if self.unit.flow.known.get(f"prelude::{known.name}") is known else ""
 
     def _frames(self, traceback: types.TracebackType | None) -> list[tuple[str, Place]]:
         """Purple's frames, outermost first: the function's name, and the place where it was."""
         found: list[tuple[types.FrameType, int]] = []
         last_tail: Place | None = None
+        callers = 0  # of the last tail call
         while traceback is not None:
             frame = traceback.tb_frame
             if frame.f_globals is self.namespace:
                 found.append((frame, traceback.tb_lasti))
-                last_tail = None
-            elif frame.f_code is run.__code__:
-                last_tail = frame.f_locals["tail"].place
+                if frame.f_code.co_filename not in UNSEEN:
+                    last_tail = None
+            elif frame.f_code is run.__code__ and _is_seen(frame.f_locals["tail"].place):
+                last_tail, callers = frame.f_locals["tail"].place, len(found)
             traceback = traceback.tb_next
+        if last_tail is not None:
+            found = found[:callers]
         if len(found) > STACK_KEPT:
             found = found[:1] + found[-STACK_KEPT:]
         frames: list[tuple[str, Place]] = []
@@ -266,8 +303,8 @@ class Session:
                 frames[-1] = (frames[-1][0], place)
             else:
                 frames.append((function.name if function else "", place))
-        if last_tail is not None and last_tail is not NOWHERE and last_tail.file not in UNSEEN:
-            # It failed before what was called in tail position had begun.
+        if last_tail is not None:
+            # It failed before what was called in tail position had begun, or in the library.
             frames[-1:] = [(frames[-1][0] if frames else "", last_tail)]
         return frames
 
@@ -357,6 +394,11 @@ class Session:
             return len(known.params)
         primitive = names.PRIMITIVES.get(getattr(function, "purple_name", ""))
         return primitive.minimum if primitive else 1
+
+
+def _is_seen(place: Place) -> bool:
+    """Whether a place means something to people."""
+    return place is not NOWHERE and place.file not in UNSEEN
 
 
 def _name_read(error: BaseException) -> str:

@@ -73,11 +73,15 @@ class Op:
 
 @dataclass(slots=True, eq=False)
 class Prim(Op):
-    """A primitive; the last arguments belong to `keywords`. `form`, chosen by types, is what C shall do."""
+    """A primitive; the last arguments belong to `keywords`. `form`, chosen by types, is what C shall do.
+    `applied`: the primitive that an `apply` is written with, if it is one; `chosen`: whether what it calls is
+    written there at all."""
 
     name: str
     keywords: tuple[str, ...] = ()
     form: Any = None
+    applied: str = ""
+    chosen: bool = False
 
     def owned(self) -> list[bool]:
         stored = STORED.get(self.name, ())

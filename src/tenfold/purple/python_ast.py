@@ -38,6 +38,7 @@ class Unit:
         self.functions: dict[str, Lambda] = {}
         self.places: dict[tuple[str, int, int], Place] = {}
         self.calls: dict[tuple[str, int, int], Call] = {}
+        self.operations: dict[tuple[str, int, int], core.Expr] = {}  # of the library, and each `apply`
         self.global_names: dict[str, str] = {}
         self.local_names: dict[str, str] = {}  # what the program calls them
         # Variables that may change between two readings of them.
@@ -97,6 +98,13 @@ class Nodes:
 
     def mark(self, place: Place) -> None:
         self.unit.places.setdefault((place.file, max(place.line, 1), max(place.column - 1, 0)), place)
+
+    def note(self, node: core.Expr) -> None:
+        """Keep an operation whose errors may be told in another's name: see blame.py."""
+        place = node.place
+        if core.is_library_text(place) or (isinstance(node, core.Prim) and node.name == "apply"):
+            key = place.file, max(place.line, 1), max(place.column - 1, 0)
+            self.unit.operations[key] = node
 
     def load(self, name: str, place: Place) -> ast.expr:
         return self.at(ast.Name(name, ast.Load()), place)

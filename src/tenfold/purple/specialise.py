@@ -223,11 +223,11 @@ class Copies:
             inside[function.rest] = Literal(NIL, place=place)
         assert isinstance(call.function, Global)
         if not recursive:
-            body = Copy(self, place, inside).node(function.body)
+            body = Copy(self, call, inside).node(function.body)
         else:
             loop = Var(core.shown(call.function.name), next(self.numbers))
             again = Again(call.function.name, loop, chosen)
-            body = Copy(self, place, inside, again).node(function.body)
+            body = Copy(self, call, inside, again).node(function.body)
             derived = call.function.name.startswith("prelude::")
             at = place if derived else function.place
             made = Lambda(
@@ -270,11 +270,19 @@ def _is_again(node: core.Form, name: str, function: Lambda, chosen: set[int]) ->
 
 
 class Copy:
-    """A body under new names; the library's stands at the place of the call. `inside` says what variables
-    have become."""
+    """A function's body under new names; the library's stands at the place of the call. `inside` says what
+    variables have become."""
 
-    def __init__(self, copies: Copies, place: Place, inside: dict[Var, Expr], again: Again | None = None):
-        self.copies, self.place, self.inside, self.again = copies, place, inside, again
+    def __init__(
+        self,
+        copies: Copies,
+        call: Call,
+        inside: dict[Var, Expr],
+        again: Again | None = None,
+    ):
+        assert isinstance(call.function, Global)
+        self.copies, self.inside, self.again = copies, inside, again
+        self.place = call.place._replace(copied=call.place.copied or core.shown(call.function.name))
 
     def var(self, var: Var) -> Var:
         found = self.inside.get(var)
@@ -284,7 +292,17 @@ class Copy:
         return found.var
 
     def at(self, node: core.Node) -> Place:
-        return self.place if node.place.file == core.PRELUDE_FILE else node.place
+        if node.place.file != core.PRELUDE_FILE:
+            return node.place
+        called = node.function if isinstance(node, Call) else None
+        given = self.inside.get(called.var) if isinstance(called, Local) else None
+        if (
+            isinstance(given, Global | PrimRef)
+            and not given.place.copied
+            and given.place.file != core.PRELUDE_FILE
+        ):
+            return self.place._replace(copied="")  # the program named it: errors are its own
+        return self.place
 
     def node(self, node: Any) -> Any:
         again = self.again

@@ -47,12 +47,8 @@ def raise_(value: Any) -> NoReturn:
         origin = value.origin
         again = PurpleError(value.message, value.kind, value=value)
         if origin is not None:
-            again.place, again.stack, again.notes, again.help = (
-                origin.place,
-                origin.stack,
-                origin.notes,
-                origin.help,
-            )
+            again.place, again.stack, again.notes = origin.place, origin.stack, origin.notes
+            again.help, again.blamed = origin.help, origin.blamed
         raise again
     raise PurpleError(messages.uncaught(brief(value)), "raise", value=value)
 

@@ -54,6 +54,7 @@ Value pu_call_tail(Value function, Value *arguments, int count, int keywords) {
     pu.bounce.count = count;
     pu.bounce.keywords = keywords;
     pu.bounce.place.file = NULL;
+    pu.bounce.name = NULL;
     if (words) memcpy(pu.bounce.arguments, arguments, (size_t)words * sizeof(Value));
     return PU_BOUNCE;
 }
@@ -66,8 +67,13 @@ Value pu_landed(Value result) {
         Value few[16], *arguments = words <= 16 ? few : pu_get_memory((size_t)words * sizeof(Value));
         if (words) memcpy(arguments, pu.bounce.arguments, (size_t)words * sizeof(Value));
         PuPlace place = pu.bounce.place;
+        const char *name = pu.bounce.name;
         result = closure->function->code(closure, arguments, count, keywords);
-        if (PU_UNLIKELY(!result) && place.file) pu_at(place.file, place.line, place.column, place.width);
+        if (PU_UNLIKELY(!result) && place.file) {
+            if (name) pu_blame(name);
+            else pu_blame_given(function);
+            pu_at(place.file, place.line, place.column, place.width);
+        }
         if (words > 16) free(arguments);
         pu_drop(function);
     }
@@ -75,6 +81,7 @@ Value pu_landed(Value result) {
 }
 
 void pu_in_call(Value function, const char *file, int line, int column, int width) {
+    pu_blame_given(function);
     if (pu_is(function, PU_CLOSURE)) pu_in(PU_AS(PuClosure, function)->function->name, file, line, column, width);
     else pu_at(file, line, column, width);
 }
@@ -82,6 +89,17 @@ void pu_in_call(Value function, const char *file, int line, int column, int widt
 Value pu_tail_at(Value result, const char *file, int line, int column, int width) {
     if (PU_UNLIKELY(!result)) pu_at(file, line, column, width);
     else if (result == PU_BOUNCE) pu.bounce.place = (PuPlace){file, line, column, width};
+    return result;
+}
+
+Value pu_tail_in(Value result, const char *function, const char *file, int line, int column, int width) {
+    if (PU_UNLIKELY(!result)) {
+        pu_blame(function);
+        pu_in(function, file, line, column, width);
+    } else if (result == PU_BOUNCE) {
+        pu.bounce.place = (PuPlace){file, line, column, width};
+        pu.bounce.name = function;
+    }
     return result;
 }
 

@@ -18,6 +18,7 @@ Value pu_fail_with(const char *kind, Value message, Value irritants, Value paylo
     error->kind = kind;
     error->place = error->definition = (PuPlace){NULL, 0, 0, 0};
     error->defined = error->signature = NULL;
+    error->blamed = 0;
     error->help = 0;
     error->of_engine = false;
     error->trace = NULL;
@@ -49,6 +50,33 @@ void pu_defined_at(const char *name, const char *signature, PuPlace place) {
     pu.pending->defined = name;
     pu.pending->signature = signature;
     pu.pending->definition = place;
+}
+
+void pu_own(const char *primitive) {
+    PuError *error = pu.pending;
+    if (error->place.file || error->blamed || error->payload || !strcmp(error->kind, "tensor")) return;
+    const char *text = PU_AS(PuString, error->message)->text;
+    size_t length = strcspn(text, ": ");
+    bool named = *primitive == '%' || (length == strlen(primitive) && !strncmp(text, primitive, length));
+    if (named && !strncmp(text + length, ": ", 2)) error->blamed = length;
+}
+
+void pu_blame(const char *procedure) {
+    PuError *error = pu.pending;
+    if (!error->blamed) return;
+    PuBuffer text = {0};
+    pu_put_text(&text, procedure);
+    pu_put_text(&text, PU_AS(PuString, error->message)->text + error->blamed);
+    pu_drop(error->message);
+    error->message = pu_string(text.text, (int64_t)text.length);
+    free(text.text);
+    error->defined = error->signature = NULL;
+    error->blamed = 0;
+}
+
+void pu_blame_given(Value function) {
+    if (pu_is(function, PU_CLOSURE) && PU_AS(PuClosure, function)->function->of_library)
+        pu_blame(PU_AS(PuClosure, function)->function->name);
 }
 
 void pu_in(const char *function, const char *file, int line, int column, int width) {

@@ -82,6 +82,7 @@ typedef struct {
     int captured;
     PuPlace place; /* nowhere for those of the library */
     const char *signature; /* as its author wrote it: (f x y) */
+    bool of_library; /* a procedure of the library that programs call by its name */
 } PuFunction;
 typedef struct PuClosure { uint64_t head; const PuFunction *function; Value captured[]; } PuClosure;
 
@@ -93,6 +94,7 @@ typedef struct {
     Value help; /* what to do about it, a string, or 0 */
     bool of_engine; /* its message is libtorch's */
     const char *defined, *signature; /* what was used wrongly, and how it is written */
+    size_t blamed; /* the bytes before the message's colon that name what the library called by its own choice */
     PuPlace definition;
     struct PuTrace *trace;
 } PuError;
@@ -102,7 +104,7 @@ enum { PU_MOST_ARGUMENTS = 64 };
 /* All the state there is. */
 typedef struct {
     PuError *pending;
-    struct { Value closure; int count, keywords; Value *arguments; int room; PuPlace place; } bounce;
+    struct { Value closure; int count, keywords; Value *arguments; int room; PuPlace place; const char *name; } bounce;
     Value output; /* the port that output goes to, or 0 for the terminal */
     char *stack_limit;
     int64_t live_objects; /* in memory of their own, and places for small ones */
@@ -360,6 +362,12 @@ register char *pu_stack_pointer __asm__("rsp");
 Value pu_fail(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3))) PU_COLD;
 Value pu_fail_with(const char *kind, Value message, Value irritants, Value payload) PU_COLD; /* owns the values */
 void pu_at(const char *file, int line, int column, int width) PU_COLD; /* the failing form */
+/* The library called a primitive by its own choice, and that failed: programs are told the procedure that they
+   called, which `pu_blame` writes in place of the primitive's name. What the tensor engine refuses is told of the
+   operator. */
+void pu_own(const char *primitive) PU_COLD;
+void pu_blame(const char *procedure) PU_COLD;
+void pu_blame_given(Value function) PU_COLD; /* if it is a procedure of the library, which someone passed on */
 /* a call that it unwinds */
 void pu_in(const char *function, const char *file, int line, int column, int width) PU_COLD;
 void pu_help(const char *help); /* of the pending error */

@@ -39,6 +39,7 @@ def test_an_error_is_told_and_the_talk_goes_on(repl):
 def test_a_function_may_call_what_is_defined_later(repl):
     repl.answer("(define (f) (g 1))")
     assert "g is not defined" in repl.answer("(f)")
+    assert "g is not defined" in repl.answer("(g 1)")
     repl.answer("(define (g x) (+ x 1))")
     assert repl.answer("(f)") == "2"
     repl.answer("(define (g x) (+ x 2))")

@@ -346,7 +346,7 @@ class Session:
         if isinstance(node, core.Local):
             return frame.f_locals.get(self.unit.variable(node.var), frame.f_locals.get("callee"))
         if isinstance(node, core.Global):
-            return self.namespace[self.unit.global_name(node.name)]
+            return self.namespace.get(self.unit.global_name(node.name))  # it may not be defined yet
         return frame.f_locals.get("callee")
 
     def diagnose(self, function: Any, count: int, keywords: Iterable[str]) -> PurpleError | None:

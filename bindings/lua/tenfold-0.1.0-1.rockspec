@@ -17,6 +17,7 @@ build = {
     ["tenfold.functions"] = "tenfold/functions.lua",
     ["tenfold.declarations"] = "tenfold/declarations.lua",
     ["tenfold.enums"] = "tenfold/enums.lua",
+    ["tenfold.fitting"] = "tenfold/fitting.lua",
     ["tenfold.layers"] = "tenfold/layers.lua",
     ["tenfold.learning"] = "tenfold/learning.lua",
     ["tenfold.location"] = "tenfold/location.lua",

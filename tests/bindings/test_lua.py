@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tenfold.capi import bindings_lua
+from tenfold.ops.fitting import STANDS_FOR
 from tests.bindings import learning, networks, optimizers
 from tests.bindings.sweep import UNCALLED, Case, Sweep, Tensor, library
 
@@ -163,6 +164,28 @@ def test_arguments_go_by_order_or_by_name(rock: Path) -> None:
         """,
     )
     assert printed.split() == ["3", "12", "3", "5", "7", "45", "float64", "int64", "2", "2"]
+
+
+def test_numbers_stand_for_arguments_as_in_pytorch(rock: Path) -> None:
+    printed = lua(
+        rock,
+        """
+        local is = require("tenfold.core").is
+        for _, x in ipairs({ true, 2, 2LL, 2.5, tn.complex_number(1, 2) }) do
+          print(is.bool(x), is.int(x), is.float(x), is.scalar(x))
+        end
+        local x, y = tn.tensor({ 1, 3 }), tn.tensor({ 2, 1 })
+        print(unpack(x:isclose(y, true):tolist()))
+        print(unpack(tn.tensor({ 0 / 0, 2 }):nan_to_num({ nan = true }):tolist()))
+        """,
+    )
+    values = [["bool"], ["int", "float"], ["int"], ["float"], ["complex"]]
+    fits = [
+        str(any(kind in STANDS_FOR[type] for kind in kinds)).lower()
+        for kinds in values
+        for type in ("bool", "int", "float", "Scalar")
+    ]
+    assert printed.split() == [*fits, "true", "false", "1", "2"]
 
 
 def test_a_freed_tensor_prints(rock: Path) -> None:

@@ -17,6 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tenfold.capi import bindings_node
+from tenfold.ops.fitting import STANDS_FOR
 from tests.bindings import learning, networks, optimizers
 from tests.bindings.sweep import UNCALLED, Case, Sweep, Tensor, library
 
@@ -164,6 +165,26 @@ def test_arguments_go_by_order_or_by_name(package: Path) -> None:
         ]
         """
     assert js(package, program) == [[3, 12], [3, 5, 7], 45, "float64", "int64", [2, 2], "float32"]
+
+
+def test_numbers_stand_for_arguments_as_in_pytorch(package: Path) -> None:
+    program = (
+        f"const {{ complex, is }} = require({json.dumps(str(package / 'lib' / 'convert'))})"
+        + """
+        const x = tn.tensor([1, 3])
+        answer = [
+          [true, 2, 2n, 2.5, complex(1, 2)].map((x) => [is.bool(x), is.int(x), is.float(x), is.Scalar(x)]),
+          x.isclose(tn.tensor([2, 1]), true).tolist(),
+          tn.tensor([NaN, 2]).nan_to_num({ nan: true }).tolist(),
+        ]
+        """
+    )
+    values = [["bool"], ["int", "float"], ["int"], ["float"], ["complex"]]
+    fits = [
+        [any(kind in STANDS_FOR[type] for kind in kinds) for type in ("bool", "int", "float", "Scalar")]
+        for kinds in values
+    ]
+    assert js(package, program) == [fits, [True, False], [1, 2]]
 
 
 def test_elements_are_read_and_written(package: Path) -> None:

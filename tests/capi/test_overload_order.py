@@ -7,12 +7,21 @@ import pytest
 from tenfold.capi import bindings_ops, bindings_r
 from tenfold.capi.describe import Description, describe
 from tenfold.capi.locate import find_libtorch
+from tenfold.ops.fitting import STANDS_FOR
 from tenfold.ops.order import in_torch_order
+from tenfold.ops.schema import parse
 
 
 @pytest.fixture(scope="module")
 def description() -> Description:
     return describe(find_libtorch())
+
+
+def test_the_description_says_which_numbers_stand_for_an_argument(description):
+    told = description.as_json()["stands_for"]
+    assert told == STANDS_FOR
+    kinds = {a.type.kind for f in description.functions if f.op for a in parse(f.op).arguments}
+    assert kinds & {"bool", "int", "float", "complex", "Scalar"} <= set(told)
 
 
 def test_lua_and_node_try_overloads_in_pytorchs_order(description):

@@ -9,9 +9,11 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
+import tenfold as tn
 from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, TenfoldError
+from tenfold.ops.fitting import STANDS_FOR
 from tenfold.ops.order import in_torch_order
 from tenfold.ops.resolve import Resolver
 from tenfold.ops.schema import parse
@@ -766,3 +768,30 @@ def test_numpys_bool_is_a_float_as_for_pytorch(call):
 
     mine, theirs = [call(package, package.tensor([1, 2])) for package in (tn, torch)]
     assert (mine.dtype.name, mine.tolist()) == (str(theirs.dtype)[6:], theirs.tolist())
+
+
+A_NUMBER_OF = {"bool": True, "int": 1, "float": 1.5, "complex": 1j}
+TAKES_ONE = {
+    "bool": lambda package, x, number: package.sum(x, 0, number),
+    "int": lambda package, x, number: package.select(x, 0, number),
+    "float": lambda package, x, number: package.nan_to_num(x, number),
+    "Scalar": lambda package, x, number: package.full_like(x, number),
+}
+
+
+@pytest.mark.parametrize(
+    ("type", "as_tensors"),
+    [*[(type, False) for type in TAKES_ONE], *[(type, True) for type in TAKES_ONE if type != "bool"]],
+)
+def test_numbers_stand_for_what_they_do_in_pytorch(type, as_tensors):
+    def taken(package, number):
+        x = package.ones(3, 3, dtype=package.complex64 if type == "Scalar" else package.float32)
+        try:
+            TAKES_ONE[type](package, x, package.tensor(number) if as_tensors else number)
+        except (TypeError, RuntimeError):
+            return False
+        return True
+
+    taking = [name for name, number in A_NUMBER_OF.items() if taken(tn, number)]
+    assert taking == [name for name, number in A_NUMBER_OF.items() if taken(torch, number)]
+    assert taking == list(STANDS_FOR[type])

@@ -25,11 +25,22 @@ function is.int(x)
 end
 function is.number(x) return type(x) == "number" or istype(int64_t, x) end
 function is.bool(x) return type(x) == "boolean" end
-function is.string(x) return type(x) == "string" and not x:find("\0", 1, true) end  -- which C would take for its end
-function is.scalar(x)
-  local t = type(x)
-  return t == "number" or t == "boolean" or istype(scalar_t, x) or istype(int64_t, x)
+
+-- Numbers by kind, and the check of an argument: any kind that stands for it.
+local numbers = {
+  bool = is.bool, float = is.number,
+  int = function(x) return is.int(x) and not istype(uint64_t, x) end,
+  complex = function(x) return istype(scalar_t, x) end,
+}
+local function none() return false end
+local function number_for(kind)
+  local checks = {}
+  for i, name in ipairs(require("tenfold.fitting")[kind]) do checks[i] = numbers[name] end
+  local first, second, third, fourth = checks[1], checks[2] or none, checks[3] or none, checks[4] or none
+  return function(x) return first(x) or second(x) or third(x) or fourth(x) end
 end
+is.float, is.scalar = number_for("float"), number_for("Scalar")
+function is.string(x) return type(x) == "string" and not x:find("\0", 1, true) end  -- which C would take for its end
 function is.dtype(x) return DTYPES[x] ~= nil end
 function is.layout(x) return LAYOUTS[x] ~= nil end
 function is.memory_format(x) return FORMATS[x] ~= nil end
@@ -46,7 +57,7 @@ local function array_of(check)
     return #x > 0 or next(x) == nil
   end
 end
-is.ints, is.numbers, is.bools = array_of(is.int), array_of(is.number), array_of(is.bool)
+is.ints, is.floats, is.bools = array_of(is.int), array_of(is.float), array_of(is.bool)
 is.scalars, is.tensors = array_of(is.scalar), array_of(is.tensor)
 is.maybe_tensors = array_of(function(x) return x == false or is.tensor(x) end)
 
@@ -71,6 +82,12 @@ local function scalar(x)
   return made
 end
 convert.scalar = scalar
+
+local function double(x)
+  if type(x) == "boolean" then return x and 1 or 0 end
+  return x
+end
+convert.double = double
 
 function core.double(x)
   local made = scalar_t()
@@ -117,7 +134,7 @@ end
 function convert.maybe_generator(x) return x ~= nil and core.live(x) or nil end
 function convert.maybe_scalar(x) return x ~= nil and scalar_1(scalar(x)) or nil end
 function convert.maybe_int(x) return x ~= nil and int_1(x) or nil end
-function convert.maybe_double(x) return x ~= nil and double_1(x) or nil end
+function convert.maybe_double(x) return x ~= nil and double_1(double(x)) or nil end
 function convert.maybe_bool(x)
   if x == nil then return nil end
   return bool_t(x)
@@ -128,21 +145,22 @@ function convert.maybe_memory_format(x) return x ~= nil and dtype_1(FORMATS[x]) 
 function convert.maybe_device(x) return x ~= nil and device_1(convert.device(x)) or nil end
 
 -- An array and its count; one entry stands for a fixed number of them.
-local function list(array_t)
+local function same(x) return x end
+local function list(array_t, converted)
   return function(x, size)
     if x == nil then return nil, 0 end
     if type(x) ~= "table" then
       local made = array_t(size)
-      for i = 0, size - 1 do made[i] = x end
+      for i = 0, size - 1 do made[i] = converted(x) end
       return made, size
     end
     local n = #x
     local made = array_t(n + 1)  -- never NULL: that would be None
-    for i = 1, n do made[i - 1] = x[i] end
+    for i = 1, n do made[i - 1] = converted(x[i]) end
     return made, n
   end
 end
-convert.ints, convert.doubles, convert.bools = list(ints_t), list(doubles_t), list(bools_t)
+convert.ints, convert.doubles, convert.bools = list(ints_t, same), list(doubles_t, double), list(bools_t, same)
 
 function convert.scalars(x)
   local made = scalars_t(#x + 1)

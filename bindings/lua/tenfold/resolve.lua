@@ -9,9 +9,9 @@ local resolve = { signatures = {} }
 local function either(one, many) return function(x) return one(x) or many(x) end end
 
 local checks = {
-  Tensor = is.tensor, Scalar = is.scalar, int = is.int, float = is.number, bool = is.bool, str = is.string,
+  Tensor = is.tensor, Scalar = is.scalar, int = is.int, float = is.float, bool = is.bool, str = is.string,
   ScalarType = is.dtype, Layout = is.layout, Device = is.device, MemoryFormat = is.memory_format,
-  Generator = is.generator, ["int[]"] = is.ints, ["float[]"] = is.numbers, ["Scalar[]"] = is.scalars,
+  Generator = is.generator, ["int[]"] = is.ints, ["float[]"] = is.floats, ["Scalar[]"] = is.scalars,
   ["Tensor[]"] = is.tensors, ["Tensor?[]"] = is.maybe_tensors, ["int[n]"] = either(is.int, is.ints),
   ["bool[n]"] = either(is.bool, is.bools),
 }

@@ -3,6 +3,7 @@
 
 const { C, Owner, Tensor, TenfoldError, handleOf, heldBy, hold, refuse } = require('./core')
 const enums = require('../generated/enums.json')
+const STANDS_FOR = require('../generated/fitting.json')
 
 const { dtype: DTYPES, layout: LAYOUTS, memory_format: FORMATS, device: DEVICES, scalar: TAGS } = enums
 
@@ -36,13 +37,25 @@ const many = (check) => (x) => (Array.isArray(x) || ArrayBuffer.isView(x)) && Ar
 
 const isLong = (x) => typeof x === 'bigint' && BigInt.asIntN(64, x) === x
 
+// Numbers by kind, and the check of an argument: any kind that stands for it.
+const numbersOf = {
+  bool: (x) => typeof x === 'boolean',
+  int: (x) => (Number.isInteger(x) && Math.abs(x) < 2 ** 63) || isLong(x),
+  float: (x) => typeof x === 'number',
+  complex: (x) => x instanceof Typed,
+}
+const numberFor = (kind) => {
+  const checks = STANDS_FOR[kind].map((name) => numbersOf[name])
+  return (x) => checks.some((check) => check(x))
+}
+
 const is = {
   Tensor: (x) => x instanceof Tensor,
-  int: (x) => (Number.isInteger(x) && Math.abs(x) < 2 ** 63) || isLong(x),
-  float: (x) => typeof x === 'number' || typeof x === 'bigint',
-  bool: (x) => typeof x === 'boolean',
+  int: numbersOf.int,
+  float: numberFor('float'),
+  bool: numbersOf.bool,
   str: (x) => typeof x === 'string' && !x.includes('\0'), // which C would take for its end
-  Scalar: (x) => typeof x === 'number' || typeof x === 'boolean' || isLong(x) || x instanceof Typed,
+  Scalar: numberFor('Scalar'),
   ScalarType: named(DTYPES),
   Layout: named(LAYOUTS),
   MemoryFormat: named(FORMATS),
@@ -118,6 +131,7 @@ const deviceBytes = (x) => Int32Array.of(toDevice(x).type, toDevice(x).index)
 const plain = {
   Tensor: handleOf,
   Scalar: toScalar,
+  float: Number,
   ScalarType: (x) => DTYPES[x],
   MemoryFormat: (x) => FORMATS[x],
 }

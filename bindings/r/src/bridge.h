@@ -68,6 +68,8 @@ const tn_scalar *scalars_of(SEXP x, int size, int64_t *count);
 
 /* ---- calling operators (dispatch.c), described by the generated ops.c ---- */
 enum { OPTIONAL = 1, DIMENSION = 2, PLACE = 4, REDUCTION = 8, HAS_DEFAULT = 16, KEYWORD = 32, NONE_ENTRIES = 64 };
+enum { BOOLS = 1, INTS = 2, FLOATS = 4, COMPLEXS = 8 }; /* kinds of numbers */
+int numbers_for(char kind);  /* those that stand for a parameter, in the generated operators.c */
 typedef struct {
     unsigned char slot;  /* which argument of the R function */
     char kind;           /* T i d b S s D(type) V(device) L M G, small; lists carry a size */

@@ -30,13 +30,36 @@ const char *describe_value(SEXP x) {
     }
 }
 
-static bool is_number(SEXP x, bool need_whole) {
-    if (Rf_xlength(x) == 1 && is_wide(x)) return true;
-    if (Rf_xlength(x) != 1 || OBJECT(x)) return false;
-    if (TYPEOF(x) == INTSXP) return INTEGER(x)[0] != NA_INTEGER;
-    if (TYPEOF(x) != REALSXP || R_IsNA(REAL(x)[0])) return false;
-    return !need_whole || REAL(x)[0] == floor(REAL(x)[0]);
+/* The kinds of numbers that all elements of a vector are; 0 if one is missing, or where it holds no numbers. */
+static int kinds_of_numbers(SEXP x) {
+    const R_xlen_t n = Rf_xlength(x);
+    if (is_wide(x)) return INTS;
+    if (OBJECT(x)) return 0;
+    int kinds = 0;
+    switch (TYPEOF(x)) {
+    case LGLSXP:
+        for (R_xlen_t i = 0; i < n; i++) {
+            if (LOGICAL(x)[i] == NA_LOGICAL) return 0;
+        }
+        return BOOLS;
+    case INTSXP:
+        for (R_xlen_t i = 0; i < n; i++) {
+            if (INTEGER(x)[i] == NA_INTEGER) return 0;
+        }
+        return INTS;
+    case REALSXP:
+        kinds = INTS | FLOATS; /* a number without a fraction is either */
+        for (R_xlen_t i = 0; i < n; i++) {
+            if (R_IsNA(REAL(x)[i])) return 0;
+            if (REAL(x)[i] != floor(REAL(x)[i])) kinds = FLOATS;
+        }
+        return kinds;
+    case CPLXSXP: return COMPLEXS;
+    default: return 0;
+    }
 }
+
+static bool is_number(SEXP x) { return Rf_xlength(x) == 1 && kinds_of_numbers(x) & (INTS | FLOATS); }
 
 /* R's own numbers and truths, which become a tensor where nothing else is meant. */
 static bool becomes_tensor(SEXP x) {
@@ -47,13 +70,10 @@ static bool becomes_tensor(SEXP x) {
 static bool fits_one(const parameter *p, SEXP x) {
     switch (p->kind) {
     case 'T': return is_tensor(x);
-    case 'i': return is_number(x, true) || (p->flags & REDUCTION && TYPEOF(x) == STRSXP && Rf_xlength(x) == 1);
-    case 'd': return is_number(x, false);
-    case 'b': return TYPEOF(x) == LGLSXP && Rf_xlength(x) == 1 && LOGICAL(x)[0] != NA_LOGICAL;
-    case 'S':
-        if (is_number(x, false)) return true;
-        if (TYPEOF(x) == CPLXSXP) return Rf_xlength(x) == 1;
-        return TYPEOF(x) == LGLSXP && Rf_xlength(x) == 1 && LOGICAL(x)[0] != NA_LOGICAL;
+    case 'i':
+        if (p->flags & REDUCTION && TYPEOF(x) == STRSXP) return Rf_xlength(x) == 1;
+        return Rf_xlength(x) == 1 && kinds_of_numbers(x) & numbers_for('i');
+    case 'd': case 'b': case 'S': return Rf_xlength(x) == 1 && kinds_of_numbers(x) & numbers_for(p->kind);
     case 'D': return Rf_inherits(x, "torch_dtype") || (TYPEOF(x) == STRSXP && Rf_xlength(x) == 1);
     case 'V': return Rf_inherits(x, "torch_device") || (TYPEOF(x) == STRSXP && Rf_xlength(x) == 1);
     case 'G': return is_handle(x, GENERATOR);
@@ -72,31 +92,13 @@ static bool fits_list(const parameter *p, SEXP x, bool converting) {
         return true;
     }
     R_xlen_t n = Rf_xlength(x);
-    if ((OBJECT(x) && !is_wide(x)) || (p->size > 1 && n > p->size)) return false;
-    if (is_wide(x)) return p->kind == 'i' || p->kind == 'd' || p->kind == 'S';
-    switch (TYPEOF(x)) {
-    case VECSXP:
-        for (R_xlen_t i = 0; i < n; i++) {
-            if (!fits_one(p, VECTOR_ELT(x, i))) return false;
-        }
-        return true;
-    case LGLSXP:
-        for (R_xlen_t i = 0; i < n; i++) {
-            if (LOGICAL(x)[i] == NA_LOGICAL) return false;
-        }
-        return p->kind == 'b' || p->kind == 'S';
-    case INTSXP:
-        for (R_xlen_t i = 0; i < n; i++) {
-            if (INTEGER(x)[i] == NA_INTEGER) return false;
-        }
-        return p->kind == 'i' || p->kind == 'd' || p->kind == 'S';
-    case REALSXP:
-        for (R_xlen_t i = 0; i < n; i++) {
-            if (R_IsNA(REAL(x)[i]) || (p->kind == 'i' && REAL(x)[i] != floor(REAL(x)[i]))) return false;
-        }
-        return p->kind == 'i' || p->kind == 'd' || p->kind == 'S';
-    default: return false;
+    if (p->size > 1 && n > p->size) return false;
+    if (TYPEOF(x) != VECSXP) return TYPEOF(x) != CPLXSXP && kinds_of_numbers(x) & numbers_for(p->kind);
+    if (OBJECT(x)) return false;
+    for (R_xlen_t i = 0; i < n; i++) {
+        if (!fits_one(p, VECTOR_ELT(x, i))) return false;
     }
+    return true;
 }
 
 static bool fits(const parameter *p, SEXP x, bool converting) {
@@ -270,7 +272,7 @@ SEXP tf_arith(SEXP code, SEXP e1, SEXP e2) {
     int at = INTEGER(code)[0] - 1;
     if (is_tensor(e1)) {
         if (is_tensor(e2)) return give(of_tensors[at](tensor_of(e1), tensor_of(e2)));
-        if (is_number(e2, false) && Rf_getAttrib(e2, R_DimSymbol) == R_NilValue) {
+        if (is_number(e2) && Rf_getAttrib(e2, R_DimSymbol) == R_NilValue) {
             if (at == 2 || at == 3) return by_number(of_tensors[at], e1, e2);
             tn_scalar number = scalar_of(e2);
             if (at == 0) return give(tn_add_Scalar(tensor_of(e1), number, tn_int(1)));
@@ -278,7 +280,7 @@ SEXP tf_arith(SEXP code, SEXP e1, SEXP e2) {
             return give(of_number[at](tensor_of(e1), number));
         }
     }
-    if (at == 2 && is_tensor(e2) && is_number(e1, false) && Rf_getAttrib(e1, R_DimSymbol) == R_NilValue) {
+    if (at == 2 && is_tensor(e2) && is_number(e1) && Rf_getAttrib(e1, R_DimSymbol) == R_NilValue) {
         return by_number(tn_mul, e2, e1);
     }
     SEXP name = PROTECT(Rf_mkString(names[at]));

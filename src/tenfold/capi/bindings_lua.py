@@ -27,7 +27,12 @@ _WORDS = frozenset(
     )
 )
 # How a value is turned into what C takes, by the type's kind; what is not here passes as it is.
-_CONVERT = {"Scalar": "to_scalar", "ScalarType": "to_dtype", "MemoryFormat": "to_memory_format"}
+_CONVERT = {
+    "Scalar": "to_scalar",
+    "float": "to_double",
+    "ScalarType": "to_dtype",
+    "MemoryFormat": "to_memory_format",
+}
 _POINTER = {
     "Tensor": "to_maybe_tensor",
     "Generator": "to_maybe_generator",
@@ -51,7 +56,7 @@ _CHECK = {
     "Tensor": "is_tensor",
     "Scalar": "is_scalar",
     "int": "is_int",
-    "float": "is_number",
+    "float": "is_float",
     "bool": "is_bool",
     "str": "is_string",
     "ScalarType": "is_dtype",
@@ -60,7 +65,7 @@ _CHECK = {
     "MemoryFormat": "is_memory_format",
     "Generator": "is_generator",
     "int[]": "is_ints",
-    "float[]": "is_numbers",
+    "float[]": "is_floats",
     "bool[]": "is_bools",
     "Scalar[]": "is_scalars",
     "Tensor[]": "is_tensors",
@@ -77,6 +82,7 @@ def write(folder: Path, library: Path) -> None:
     for name, text in {
         "declarations.lua": _declarations(description, _mentioned(package)),
         "enums.lua": "\n".join(_enums(enum_words(description))) + "\n",
+        "fitting.lua": f"return {_lua(description.stands_for)}\n",
         "operators.lua": "\n".join(_operators(operators(description))) + "\n",
         "layers.lua": f"return {_lua(_layers())}\n",
         "location.lua": f"return {json.dumps(str(library))}\n",
@@ -103,7 +109,7 @@ def _lua(value: Any) -> str:
     """A plain value as Lua writes it."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"[{json.dumps(key)}] = {_lua(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return "{" + ", ".join(map(_lua, value)) + "}"
     return json.dumps(value)
 

@@ -34,6 +34,7 @@ def write(folder: Path, library: Path) -> None:
     generated.mkdir(parents=True, exist_ok=True)
     for name, text in {
         "enums.json": json.dumps(enum_words(description)),
+        "fitting.json": json.dumps(description.stands_for),
         "enums.d.ts": "\n".join(_enum_types(enum_words(description))) + "\n",
         "functions.json": json.dumps(_functions(description)),
         "operators.json": json.dumps({each.name: _operator(each) for each in found}, separators=(",", ":")),

@@ -6,7 +6,7 @@ What is written by hand lies in bindings/r; r_help.py writes the help pages, r_p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tenfold.capi import r_by_hand
@@ -140,9 +140,9 @@ def enums_source(enums: Sequence[Enum]) -> str:
 # ---- C ---------------------------------------------------------------------------------------------------
 
 
-def c_source(made: Sequence[ROperator]) -> str:
+def c_source(made: Sequence[ROperator], stands_for: Mapping[str, Sequence[str]]) -> str:
     lines = ["/* operators.c: written by tenfold.capi.bindings_r. */", '#include "bridge.h"', ""]
-    lines += ["#include <R_ext/Rdynload.h>", ""]
+    lines += ["#include <R_ext/Rdynload.h>", "", *_numbers(stands_for), ""]
     for number, op in enumerate(made):
         for place, form in enumerate(op.forms):
             lines += [*_parameters(op, form, f"p{number}_{place}"), *_glue(form, f"c{number}_{place}"), ""]
@@ -165,6 +165,18 @@ def c_source(made: Sequence[ROperator]) -> str:
     lines += [f'    {{"op_{o.name}", (DL_FUNC)&op_{o.name}, {len(o.arguments)}}},' for o in made]
     lines += ["    {NULL, NULL, 0},", "};"]
     return "\n".join(lines) + "\n"
+
+
+def _numbers(stands_for: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The function that says which kinds of numbers stand for a parameter."""
+    yield "int numbers_for(char kind) {"
+    yield "    switch (kind) {"
+    for name, kinds in stands_for.items():
+        if name in _KINDS:
+            yield f"    case '{_KINDS[name]}': return {' | '.join(f'{each.upper()}S' for each in kinds)};"
+    yield "    default: return 0;"
+    yield "    }"
+    yield "}"
 
 
 def _parameters(op: ROperator, form: Form, name: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from tenfold.base.errors import FormatError
 from tenfold.capi.locate import Libtorch
 from tenfold.capi.typed import TypedForm, typed_forms
+from tenfold.ops.fitting import STANDS_FOR
 
 __all__ = [
     "HEADER",
@@ -102,9 +103,19 @@ class Description:
     functions: tuple[Function, ...]
     taken: frozenset[str]  # every name that tenfold.h gives a meaning
 
+    @property
+    def stands_for(self) -> dict[str, tuple[str, ...]]:
+        """The kinds of numbers that an operator's argument takes, by the argument's type."""
+        return STANDS_FOR
+
     def as_json(self) -> dict:
         enums, functions = ([asdict(each) for each in several] for several in (self.enums, self.functions))
-        return {"opaque": self.opaque, "enums": enums, "functions": functions}
+        return {
+            "opaque": self.opaque,
+            "enums": enums,
+            "stands_for": self.stands_for,
+            "functions": functions,
+        }
 
 
 def describe(libtorch: Libtorch) -> Description:

@@ -30,7 +30,7 @@ def lay_out(folder: Path, sources: Path = SOURCES) -> str:
     """Write the package's source into a folder, anew; returns what tells it apart from other versions."""
     description = describe(find_libtorch())
     made = operators(description.functions)
-    generated = {"R/operators.R": r_source(made), "src/operators.c": c_source(made)}
+    generated = {"R/operators.R": r_source(made), "src/operators.c": c_source(made, description.stands_for)}
     generated["R/enums.R"] = enums_source(description.enums)
     parts, public = [op for op in made if op.is_part], [op for op in made if not op.is_part]
     generated |= {f"man/torch_{op.name}.Rd": help_page(op) for op in public}

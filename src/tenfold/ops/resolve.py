@@ -19,6 +19,7 @@ from tenfold.base.devices import Device
 from tenfold.base.dtypes import BY_NAME, DType, as_dtype
 from tenfold.base.errors import ArgumentError, did_you_mean
 from tenfold.base.meshes import MeshDevice
+from tenfold.ops.fitting import STANDS_FOR
 from tenfold.ops.order import in_torch_order, python_name
 from tenfold.ops.schema import MISSING, Argument, Schema, Type
 
@@ -398,12 +399,18 @@ def _is_int(value: Any) -> bool:
     return not isinstance(value, bool)
 
 
-def _is_real(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating | np.bool_)
+_NUMBERS: dict[str, tuple[type, ...]] = {
+    "bool": (bool, np.bool_),
+    "int": (int, np.integer),
+    "float": (float, np.floating),
+    "complex": (complex, np.complexfloating),
+}
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, complex | np.complexfloating) or _is_real(value)
+def _number_for(kind: str) -> Callable[[Any], bool]:
+    """Whether a number of Python's or NumPy's stands for an argument of this type."""
+    types = tuple([each for stands in STANDS_FOR[kind] for each in _NUMBERS[stands]])
+    return lambda value: isinstance(value, types)
 
 
 def _is_string(value: Any) -> bool:
@@ -426,13 +433,14 @@ def _words(name: str) -> tuple[str, str]:
     return f"a {name}", f"{name}s"
 
 
-_REAL = ("bool", "int", "float")
 _KINDS = {
-    "int": _Kind(("an int", "ints"), (int,), _is_int, as_int, ("int",)),
-    "float": _Kind(_words("float"), (float,), _is_real, float, _REAL),
-    "bool": _Kind(_words("bool"), (bool,), lambda value: isinstance(value, np.bool_), bool, ("bool",)),
-    "complex": _Kind(_words("complex"), (complex,), _is_number, complex, (*_REAL, "complex")),
-    "Scalar": _Kind(_words("number"), (int, float, bool, complex), _is_number, _number, (*_REAL, "complex")),
+    "int": _Kind(("an int", "ints"), (int,), _is_int, as_int, STANDS_FOR["int"]),
+    "float": _Kind(_words("float"), (float,), _number_for("float"), float, STANDS_FOR["float"]),
+    "bool": _Kind(_words("bool"), (bool,), _number_for("bool"), bool, STANDS_FOR["bool"]),
+    "complex": _Kind(_words("complex"), (complex,), _number_for("complex"), complex, STANDS_FOR["complex"]),
+    "Scalar": _Kind(
+        _words("number"), (int, float, bool, complex), _number_for("Scalar"), _number, STANDS_FOR["Scalar"]
+    ),
     "str": _Kind(_words("string"), (str,), _is_string, str.__str__),
     "ScalarType": _Kind(_words("dtype"), (DType,), _is_dtype, as_dtype),
     "Device": _Kind(

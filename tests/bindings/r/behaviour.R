@@ -158,3 +158,14 @@ behaves("a loss that is NaN ends a step of L-BFGS", local({
     stopifnot(is.nan(loss$item()))
   }
 }))
+
+behaves("a logical stands for a number, and a number for no logical", local({
+  x <- torch_tensor(c(1, 3))
+  y <- torch_tensor(c(2, 1))
+  stopifnot(as.logical(torch_isclose(x, y, rtol = TRUE)) == c(TRUE, FALSE))
+  stopifnot(as.numeric(torch_nan_to_num(torch_tensor(c(NaN, 2)), nan = TRUE)) == c(1, 2))
+  stopifnot(as.numeric(torch_add(x, y, alpha = 2L)) == c(5, 5))
+  refused <- function(code) inherits(tryCatch(code, error = function(e) e), "tenfold_error")
+  stopifnot(refused(torch_sum(x, TRUE)), refused(torch_isclose(x, y, equal_nan = 1)))
+  stopifnot(refused(torch_select(x, 1, 1.5)), refused(torch_isclose(x, y, rtol = NA)))
+}))

@@ -1,8 +1,8 @@
 """`tenfold.distributed`: one program over many devices and many processes.
 
-`device_mesh` has meshes of devices, `tensor` tensors that are sharded over them, `tensor.parallel` and `fsdp`
-ways to shard a module. `group` connects processes, and `collectives` are what they do together. PyTorch's
-other names can be imported, and say when they are used that they are not here.
+`device_mesh` defines meshes of devices, and `tensor` tensors that are sharded over them. `tensor.parallel`
+and `fsdp` shard modules. `group` connects processes, and `collectives` are their joint operations. PyTorch's
+other names can be imported, and raise an error when they are used.
 """
 
 from __future__ import annotations
@@ -154,12 +154,12 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Whether programs run over several devices and processes: they do, where jaxlib is installed."""
+    """Whether programs can run over several devices and processes, which needs jaxlib."""
     return True
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether a backend of this name carries collectives here."""
+    """Whether a backend of this name is available for collectives."""
     return backend.lower() in ("gloo", "nccl")
 
 
@@ -167,7 +167,7 @@ is_gloo_available = is_nccl_available = is_available
 
 
 def is_mpi_available() -> bool:
-    """Whether collectives can be carried by MPI: never."""
+    """Whether MPI is available for collectives: it never is."""
     return False
 
 

@@ -1,5 +1,5 @@
-"""Functional collectives: what the devices of a mesh exchange in code that is written for one of them, by
-`func.shard_map`; elsewhere, what processes exchange of their plain tensors. Names and arguments are those of
+"""Functional collectives. In a function of `func.shard_map`, which is written for one device, the devices of
+the mesh take part; elsewhere, processes do, with their plain tensors. Names and arguments are those of
 `torch.distributed._functional_collectives`."""
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _call(namespace: str, name: str, *arguments: Any) -> Tensor:
 
 @located
 def all_reduce(self: Tensor, reduceOp: str, group: Any = None, tag: str = "") -> Tensor:
-    """Reduce a tensor over the group's devices: by "sum", "avg", "product", "max" or "min"."""
+    """Reduce a tensor over the group's devices, by "sum", "avg", "product", "max" or "min"."""
     if (world := _processes(group)) is not None:
         return functional.all_reduce(self, ReduceOp(reduceOp.lower()), world)
     return _call("_c10d_functional", "all_reduce", self, reduceOp, _group(group)[0])
@@ -103,7 +103,7 @@ def all_reduce(self: Tensor, reduceOp: str, group: Any = None, tag: str = "") ->
 
 @located
 def all_gather_tensor(self: Tensor, gather_dim: int, group: Any = None, tag: str = "") -> Tensor:
-    """Gather the group's tensors, joined along a dimension."""
+    """Gather the group's tensors, concatenated along a dimension."""
     if (world := _processes(group)) is not None:
         return aten("cat")(list(functional.all_gather(self, world)), gather_dim)
     name, size = _group(group)
@@ -115,7 +115,7 @@ def all_gather_tensor(self: Tensor, gather_dim: int, group: Any = None, tag: str
 def reduce_scatter_tensor(
     self: Tensor, reduceOp: str, scatter_dim: int, group: Any = None, tag: str = ""
 ) -> Tensor:
-    """The device's part, along a dimension, of the sum over the group's devices, or of the mean."""
+    """Reduce over the group's devices to a sum or mean, and return the device's part along a dimension."""
     if (world := _processes(group)) is not None:
         if self.shape[scatter_dim] % world.size():
             raise ShapeError(
@@ -161,18 +161,18 @@ def broadcast(self: Tensor, src: int, group: Any = None, tag: str = "") -> Tenso
 
 @located
 def permute_tensor(self: Tensor, src_dst: Sequence[int], group: Any = None, tag: str = "") -> Tensor:
-    """What the device has whose entry in `src_dst` is this one; zeros where there is none. -1 sends
-    nothing."""
+    """Send the tensor of device i to device `src_dst[i]`, or to none if that is -1. Devices that receive
+    nothing get zeros."""
     return _call("tenfold", "permute_tensor", self, tuple(src_dst), _group(group)[0])
 
 
 @located
 def axis_index(like: Tensor, group: Any = None) -> Tensor:
-    """The device's place in its group, on the device of another tensor."""
+    """The device's index in its group, on the device of another tensor."""
     return _call("tenfold", "axis_index", like, _group(group)[0])
 
 
 @located
 def wait_tensor(tensor: Tensor) -> Tensor:
-    """The tensor: XLA waits where it must."""
+    """Return the tensor: XLA waits when necessary."""
     return tensor

@@ -1,7 +1,7 @@
 """Collectives between processes on plain tensors, by PyTorch's names.
 
-Each is a small program over a mesh of one device of each process: what a process gives is its part of a
-tensor on that mesh, and XLA moves or adds up what has to be.
+Each is a small program over a mesh with one device of each process. The tensor of a process is its part of a
+tensor on that mesh, and XLA moves and reduces the data.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 
 class ReduceOp(enum.Enum):
-    """How values of all processes are combined: SUM, AVG, PRODUCT, MIN, MAX, …"""
+    """How values of all processes are reduced: SUM, AVG, PRODUCT, MIN, MAX, …"""
 
     SUM = "sum"
     AVG = "avg"
@@ -130,7 +130,7 @@ def _reshaped(value: Tensor, target: Tensor) -> Tensor:
 def all_reduce(
     tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Reduce a tensor over all processes, in place: to their sum, or by `op`."""
+    """Reduce a tensor over all processes, in place, to the sum or by another `op`."""
     mesh = _mesh(world_of(group), tensor)
     _write(tensor, _local(_reduced(stacked(tensor, mesh), op, tensor.dtype), mesh, Replicate(), tensor))
     return _work(async_op, tensor)
@@ -179,7 +179,7 @@ def _gathered(tensor: Tensor, group: ProcessGroup | None) -> Tensor:
 def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Gather every process's tensor into the list, in the order of ranks. They may differ in shape."""
+    """Gather every process's tensor into a list, in the order of ranks. The shapes may differ."""
     world = world_of(group)
     _mesh(world, tensor)
     _check_list(tensor_list, world, tensor)
@@ -221,7 +221,7 @@ def _write_each(targets: Sequence[Tensor], parts: Tensor) -> None:
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Gather every process's tensor into one, joined along the first dimension or stacked."""
+    """Gather every process's tensor into one, concatenated along the first dimension or stacked."""
     everything = _gathered(input_tensor, group)
     _write(output_tensor, _reshaped(everything, output_tensor))
     return _work(async_op, output_tensor)
@@ -236,7 +236,7 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Gather every process's tensor on process `dst`; without one, on the first."""
+    """Gather every process's tensor on process `dst`, by default the first."""
     world = world_of(group)
     _mesh(world, tensor)
     is_target = get_rank() == _or_first(world, dst, group_dst, "dst")
@@ -260,7 +260,7 @@ def reduce_scatter_tensor(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Add up a tensor over all processes, and give each its part along the first dimension."""
+    """Reduce a tensor over all processes, and give each process its part along the first dimension."""
     mesh = _mesh(world_of(group), input)
     if input.numel() % mesh.size():
         raise ShapeError(f"a tensor of {tuple(input.shape)} cannot be split over {mesh.size()} processes")
@@ -309,7 +309,7 @@ def all_to_all(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send tensor i of each process's list to process i. They may differ in shape."""
+    """Send tensor i of each process's list to process i. The shapes may differ."""
     world = world_of(group)
     _mesh(world, input_tensor_list[0])
     for tensors in (input_tensor_list, output_tensor_list):
@@ -371,7 +371,7 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Send tensor i of process `src` to process i; without `src`, those of the first."""
+    """Send tensor i of process `src`, by default the first, to process i."""
     world = world_of(group)
     mesh, src = _mesh(world, tensor), _or_first(world, src, group_src, "src")
     if get_rank() == src:
@@ -398,7 +398,7 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_id
 def monitored_barrier(
     group: ProcessGroup | None = None, timeout: Any = None, wait_all_ranks: bool = False
 ) -> None:
-    """Wait until all processes arrive here; the error names one that does not."""
+    """Wait until all processes arrive here; on a timeout, the error names one that has not."""
     barrier(group)
 
 

@@ -19,8 +19,8 @@ before_mesh: list[Callable[[], None]] = []  # called before the devices of a new
 
 
 class DeviceMesh:
-    """A mesh of devices, or some dimensions of one. `mesh["model"]` has only that dimension: what is sharded
-    over it is replicated over the others."""
+    """A mesh of devices, or some dimensions of one. `mesh["model"]` has only that dimension: a tensor that is
+    sharded over it is replicated over the others."""
 
     def __init__(
         self,
@@ -73,8 +73,8 @@ class DeviceMesh:
 
     @property
     def mesh(self) -> Tensor:
-        """The places of the devices among those of all processes; of some dimensions of a mesh, those that
-        this process is among."""
+        """The indices of the devices among those of all processes. For some dimensions of a mesh, these are
+        the devices beside this process."""
         places = np.array(self.root.devices, np.int64).reshape([size for _, size in self.root.axes])
         here = self._position()
         index = tuple(
@@ -120,7 +120,8 @@ class DeviceMesh:
         return DeviceMesh(self.device_type, None, mesh_dim_names=named, _root=self.root, _names=tuple(names))
 
     def get_coordinate(self) -> list[int]:
-        """Where this process is along each dimension: of several devices, its first."""
+        """The coordinates of this process along each dimension; if it has several devices, those of the
+        first."""
         here = self._position()
         return [self.root.coordinate(here, axis) for axis in self.axes]
 
@@ -161,7 +162,7 @@ class DeviceMesh:
 def init_device_mesh(
     device_type: str, mesh_shape: Sequence[int], *, mesh_dim_names: Sequence[str] | None = None
 ) -> DeviceMesh:
-    """A mesh of this shape over the devices of all processes, in order.
+    """Make a mesh of this shape over the devices of all processes, in order.
 
     `TENFOLD_CPU_DEVICES=8`, set before the first result, gives one process eight CPU devices.
     """

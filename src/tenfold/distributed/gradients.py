@@ -96,7 +96,7 @@ def average_in_place(
 
 
 class GradBucket:
-    """Gradients of one dtype, which a communication hook brings together: one flat tensor."""
+    """Gradients of one dtype, as a flat tensor that a communication hook combines."""
 
     def __init__(self, index: int, parameters: Sequence[Tensor], gradients: Sequence[Tensor], is_last: bool):
         self._index, self._parameters, self._is_last = index, list(parameters), is_last
@@ -106,7 +106,7 @@ class GradBucket:
         return self._index
 
     def buffer(self) -> Tensor:
-        """All gradients, one after the other."""
+        """All gradients, concatenated."""
         return self._buffer
 
     def set_buffer(self, buffer: Tensor) -> None:

@@ -23,8 +23,8 @@ _groups_of: Counter[tuple[int, ...]] = Counter()  # how many groups of these ran
 
 
 class ProcessGroup:
-    """Some of the processes, or all. Its name is the same in all of them, and tells it from other groups of
-    the same processes."""
+    """A group of some or all processes. Its name is the same in each process, and differs from that of every
+    other group."""
 
     def __init__(self, ranks: Sequence[int], name: str):
         self.ranks, self.name = list(ranks), name
@@ -34,7 +34,7 @@ class ProcessGroup:
         return len(self.ranks)
 
     def rank(self) -> int:
-        """This process's place in the group; -1 outside of it."""
+        """This process's rank in the group, or -1 if it is not in the group."""
         rank = get_rank()
         return self.ranks.index(rank) if rank in self.ranks else -1
 
@@ -100,14 +100,14 @@ class group:
 
 
 class GroupMember:
-    """The default group, and what `new_group` gives a process that is not in the new one."""
+    """The default group, and the result of `new_group` in processes that are not in the new group."""
 
     WORLD = group.WORLD
     NON_GROUP_MEMBER = ProcessGroup((), "none")
 
 
 class Backend(str):
-    """The name of what carries collectives."""
+    """The name of the backend of collectives."""
 
     GLOO, NCCL, MPI, UCC, XCCL, UNDEFINED = "gloo", "nccl", "mpi", "ucc", "xccl", "undefined"
 
@@ -119,7 +119,7 @@ class Backend(str):
 
 @located
 def get_default_backend_for_device(device: Any) -> str:
-    """The backend that carries collectives of a device's tensors."""
+    """The backend for collectives on a device's tensors."""
     kind = Device(device).type if isinstance(device, str) else device.type
     backends = {"cpu": Backend.GLOO, "cuda": Backend.NCCL}
     if kind not in backends:
@@ -139,9 +139,11 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Join the other processes. Who they are is said by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which
-    `tenfold launch` sets, by SLURM's variables, or by the arguments. Processes that share a `store` meet at
-    an address that rank 0 leaves there. It comes before the first result."""
+    """Join the other processes. Call it before anything is computed.
+
+    The processes are given by the variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which `tenfold
+    launch` sets, by SLURM's variables, or by the arguments. Processes that share a `store` meet at an address
+    that rank 0 puts there."""
     if group.WORLD is not None:
         raise DistributedError("the process group is there already", help="call it once")
     if backend is not None and backend.lower() not in BACKENDS:
@@ -269,7 +271,7 @@ def _first_node(nodes: str) -> str:
 
 @located
 def destroy_process_group(group_: ProcessGroup | None = None) -> None:
-    """Leave the other processes; all do so together."""
+    """Leave the other processes. All processes call this together."""
     if group_ is not None and group_ is not group.WORLD:
         return
     from tenfold.engines import processes
@@ -289,7 +291,7 @@ def new_group(
     group_desc: str | None = None,
     device_id: Any = None,
 ) -> ProcessGroup:
-    """A group of some of the processes; all processes make it. Those that are not in it get
+    """Make a group of some of the processes. All processes call this; those that are not in the group get
     `GroupMember.NON_GROUP_MEMBER`."""
     world = world_of(None)
     chosen = sorted(world.ranks if ranks is None else ranks)
@@ -312,7 +314,7 @@ def new_subgroups_by_enumeration(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[ProcessGroup | None, list[ProcessGroup]]:
-    """A group for each list of ranks: the one that this process is in, and all of them."""
+    """Make a group for each list of ranks; return the one that this process is in, and all of them."""
     listed = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
     if len(set(listed)) < len(listed):
         raise ArgumentError("a rank is in two groups")
@@ -330,7 +332,7 @@ def new_subgroups(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[ProcessGroup | None, list[ProcessGroup]]:
-    """Groups of so many processes that follow one another; without a size, those of one machine."""
+    """Split the processes into groups of consecutive ranks, by default one group for each machine."""
     ranks = world_of(group).ranks
     size = int(_environment().get("LOCAL_WORLD_SIZE", len(ranks))) if group_size is None else group_size
     if size < 1 or len(ranks) % size:
@@ -339,13 +341,13 @@ def new_subgroups(
 
 
 def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
-    """The ranks of a group's processes among all."""
+    """The global ranks of a group's processes."""
     return list(world_of(group).ranks)
 
 
 @located
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """The place in a group of a process that is given by its rank among all."""
+    """The rank in a group of a process that is given by its global rank."""
     if global_rank not in group.ranks:
         raise ArgumentError(f"rank {global_rank} is not in the group {group.ranks}")
     return group.ranks.index(global_rank)
@@ -353,7 +355,7 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 
 @located
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """The rank among all of a process that is given by its place in a group."""
+    """The global rank of a process that is given by its rank in a group."""
     if not 0 <= group_rank < group.size():
         raise ArgumentError(f"the group {group.ranks} has no place {group_rank}")
     return group.ranks[group_rank]
@@ -389,7 +391,7 @@ def is_initialized() -> bool:
 
 @located
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """This process's number, or its place in a group."""
+    """This process's global rank, or its rank in a group."""
     from tenfold.engines import processes
 
     if group is not None:
@@ -414,7 +416,7 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
-    """The name of what carries the collectives of a group."""
+    """The name of the backend of a group."""
     from tenfold.engines import xla
 
     world_of(group)

@@ -24,7 +24,7 @@ POLL = 0.002  # seconds between looks for a message of any process
 
 
 class Message(Work):
-    """A message under way: `wait` ends when it is there."""
+    """A message in transit; `wait` returns when it has arrived."""
 
     def __init__(self, action: Callable[[], int], tensor: Tensor):
         super().__init__([tensor])
@@ -41,7 +41,7 @@ class Message(Work):
         return self._is_done
 
     def source_rank(self) -> int:
-        """Which process a message came from."""
+        """The rank of the process that a message came from."""
         return self._source
 
 
@@ -176,8 +176,8 @@ def irecv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> Message:
-    """Receive into a tensor what process `src` sends, or any process; `wait` of the result ends when it is
-    there. Receives take messages in the order of these calls."""
+    """Start to receive a tensor that process `src` sends, or any process; `wait` of the result returns when
+    it has arrived. Messages are received in the order of these calls."""
     world = world_of(group)
     is_named = src is not None or group_src is not None
     receipt = post(chosen_rank(world, src, group_src, "src") if is_named else None, world, tag)
@@ -210,7 +210,7 @@ def recv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> int:
-    """Receive into a tensor what process `src` sends, or any process; gives who sent it."""
+    """Receive a tensor that process `src` sends, or any process; return the sender."""
     message = irecv(tensor, src, group, tag, group_src)
     message.wait()
     return message.source_rank()
@@ -237,7 +237,7 @@ class P2POp:
 
 @located
 def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
-    """Start several messages; each process waits for those that it is given."""
+    """Start several sends and receives, and return a request for each."""
     if not p2p_op_list:
         raise ArgumentError("batch_isend_irecv takes at least one P2POp")
     if not all(isinstance(each, P2POp) for each in p2p_op_list):

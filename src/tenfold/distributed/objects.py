@@ -1,5 +1,5 @@
-"""Python objects that processes exchange, through the coordination service. They are pickled: they come from
-processes of this program."""
+"""Collectives on Python objects, through the coordination service. The objects are pickled; they come
+from processes of the same program."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _members(group: ProcessGroup | None) -> ProcessGroup | None:
 
 @located
 def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | None = None) -> None:
-    """Gather every process's object into the list."""
+    """Gather every process's object into a list."""
     world = _members(group)
     if world is not None:
         object_list[:] = exchange(obj, world, world.ranks)
@@ -77,7 +77,7 @@ def broadcast_object_list(
     device: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """Send the list of process `src` to all others; without one, that of the first."""
+    """Send the list of process `src`, by default the first, to all others."""
     world = _members(group)
     if world is not None:
         source = chosen_rank(world, 0 if src is None and group_src is None else src, group_src, "src")
@@ -92,7 +92,7 @@ def gather_object(
     group: ProcessGroup | None = None,
     group_dst: int | None = None,
 ) -> None:
-    """Gather every process's object on process `dst`; without one, on the first."""
+    """Gather every process's object on process `dst`, by default the first."""
     world = _members(group)
     if world is None:
         return
@@ -112,7 +112,7 @@ def scatter_object_list(
     group: ProcessGroup | None = None,
     group_src: int | None = None,
 ) -> None:
-    """Write object i of process `src` into the first place of process i's list."""
+    """Put object i of process `src` at the start of process i's list."""
     world = _members(group)
     if world is None:
         return
@@ -149,8 +149,7 @@ def recv_object_list(
     group_src: int | None = None,
     use_batch: bool = False,
 ) -> int:
-    """Write the objects that process `src` sends into the list, or those of any process; gives who sent
-    them."""
+    """Receive objects that process `src` sends, or any process, into a list; return the sender."""
     world = world_of(group)
     is_named = src is not None or group_src is not None
     receipt = post(chosen_rank(world, src, group_src, "src") if is_named else None, world, "objects")

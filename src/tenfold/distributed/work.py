@@ -1,4 +1,4 @@
-"""`Work`: what a collective that is called with `async_op=True` gives."""
+"""`Work`: the result of a collective that is called with `async_op=True`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tenfold.tensor import Tensor
 
 
 class Work:
-    """A collective that is done, and the tensors that it has written."""
+    """A completed collective, and the tensors that it wrote."""
 
     def __init__(self, results: Sequence[Tensor] = ()):
         self._results = list(results)
@@ -36,7 +36,7 @@ class Work:
         return self._results
 
     def get_future(self) -> Future[list[Tensor]]:
-        """A future of the tensors that were written, which is done."""
+        """A completed future of the tensors that were written."""
         future: Future[list[Tensor]] = Future()
         future.set_result(self.result())
         return future

@@ -1,4 +1,4 @@
-"""`distributed.algorithms`: ways in which processes bring gradients together."""
+"""`distributed.algorithms`: how processes combine gradients."""
 
 from tenfold.distributed.algorithms import ddp_comm_hooks
 

@@ -1,5 +1,5 @@
-"""`distributed.checkpoint`: nested dicts of tensors in a folder. Each process writes the parts that it has;
-any mesh, or a single process, reads them."""
+"""`distributed.checkpoint`: nested dicts of tensors, saved in a folder. Each process writes its own parts;
+any mesh, or a single process, can read them."""
 
 from tenfold.distributed.checkpoint import state_dict
 from tenfold.distributed.checkpoint.reading import load

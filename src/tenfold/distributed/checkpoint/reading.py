@@ -19,9 +19,9 @@ from tenfold.tensor import Tensor, leaf, sharding
 
 @located
 def load(state_dict: dict[str, Any], *, checkpoint_id: Any = None, **options: Any) -> None:
-    """Fill the tensors of a nested dict, in place, from a checkpoint's folder, and replace its numbers and
-    strings. Objects that have a state dict, such as modules and optimizers, load theirs. Each tensor may be
-    sharded in another way than the one that was saved, or not at all."""
+    """Load a checkpoint's folder into a nested dict: fill its tensors in place, and replace its numbers and
+    strings. Objects that have a state dict, such as modules and optimizers, load theirs. A tensor may be
+    sharded in another way than when it was saved, or not at all."""
     folder = folder_of(checkpoint_id)
     index = read_index(folder)
     files: dict[str, dict[str, np.ndarray]] = {}

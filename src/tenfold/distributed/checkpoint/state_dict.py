@@ -1,4 +1,4 @@
-"""State dicts of models and optimizers as checkpoints want them: by the names of parameters, whatever wraps
+"""State dicts of models and optimizers for checkpoints: by parameter names that do not depend on wrappers of
 the model."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FSDP_PREFIX = "_fsdp_wrapped_module."  # in the names of parameters that FullySh
 
 @dataclass(frozen=True)
 class StateDictOptions:
-    """How a state dict is made, of whole tensors or as they are, and how it is loaded."""
+    """How a state dict is made (of whole tensors, or of tensors as they are sharded) and loaded."""
 
     full_state_dict: bool = False
     cpu_offload: bool = False
@@ -48,7 +48,7 @@ class StateDictOptions:
 def get_model_state_dict(
     model: Any, *, submodules: Any = None, options: StateDictOptions | None = None
 ) -> dict[str, Any]:
-    """The model's state dict; by `options`, of whole tensors, or without parameters that are frozen."""
+    """The state dict of a model. `options` can ask for whole tensors, or leave out frozen parameters."""
     chosen = _checked(options, submodules)
     frozen = {name for name, each in model.named_parameters() if not each.requires_grad}
     left_out = frozen if chosen.ignore_frozen_params else ()
@@ -64,8 +64,8 @@ def get_model_state_dict(
 def get_optimizer_state_dict(
     model: Any, optimizers: Any, *, submodules: Any = None, options: StateDictOptions | None = None
 ) -> dict[str, Any]:
-    """The state of one optimizer, or of several, by the names of the model's parameters. One that has made no
-    step yet begins its state, so that it can load it."""
+    """The state of one or several optimizers, by the names of the model's parameters. An optimizer that has
+    made no step yet initializes its state, so that there is state to load into."""
     chosen = _checked(options, submodules)
     names = _by_parameter(model)
     state: dict[str, Any] = {}
@@ -95,8 +95,8 @@ def get_state_dict(
 def set_model_state_dict(
     model: Any, model_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
 ) -> Any:
-    """Load a state dict; whole tensors become parts where the model's are. A model on the meta device takes
-    them as its own."""
+    """Load a state dict into a model; whole tensors are sharded like the model's. A model on the meta device
+    takes over the tensors."""
     chosen, rename = _checked(options), _names(model)
     own = model.state_dict()
     given = dict(of_first(model_state_dict) if chosen.broadcast_from_rank0 else model_state_dict)
@@ -116,7 +116,7 @@ def set_optimizer_state_dict(
     *,
     options: StateDictOptions | None = None,
 ) -> None:
-    """Load what `get_optimizer_state_dict` has given, into one optimizer or several."""
+    """Load the result of `get_optimizer_state_dict` into one or several optimizers."""
     if _checked(options).broadcast_from_rank0:
         optim_state_dict = of_first(optim_state_dict)
     for optimizer in _listed(optimizers):

@@ -1,4 +1,4 @@
-"""Writing a checkpoint: each process its own parts, and the first one the index when all have."""
+"""Writing a checkpoint: each process writes its own parts, and then the first process writes the index."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _saves: dict[str, int] = {}
 
 @located
 def save(state_dict: dict[str, Any], *, checkpoint_id: Any = None, **options: Any) -> None:
-    """Write a nested dict of tensors, numbers and strings into a folder. All processes call this together.
-    Until the last of them is done, the checkpoint that was in the folder is still there, whole."""
+    """Save a nested dict of tensors, numbers and strings in a folder. All processes call this together. Until
+    all of them are done, the previous checkpoint in the folder stays intact."""
     _Save(state_dict, folder_of(checkpoint_id)).write()
 
 
 @located
 def async_save(state_dict: dict[str, Any], *, checkpoint_id: Any = None, **options: Any) -> Future[None]:
-    """As `save`, in another thread: what is saved is the state now. The result says when it is written."""
+    """Like `save`, in another thread. It saves the state at the time of the call. Returns a future."""
     work: Future[None] = Future()
     saved = _Save(state_dict, folder_of(checkpoint_id))
 

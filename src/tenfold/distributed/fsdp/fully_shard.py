@@ -1,7 +1,8 @@
 """`fully_shard`: each device keeps a part of every parameter, of its gradient and of the optimizer's state.
-A module gathers its parameters for its forward pass, and once more for the backward pass; gradients are
-reduced and scattered. XLA places these collectives: here is said how parameters lie, and where they are used
-whole."""
+
+A module gathers its parameters for its forward pass, and again for the backward pass; gradients are reduced
+and scattered. XLA places these collectives. This file says how parameters are sharded, and where they are
+used whole."""
 
 from __future__ import annotations
 
@@ -36,9 +37,9 @@ from tenfold.tensor.dispatch import aten
 
 @dataclass(frozen=True)
 class MixedPrecisionPolicy:
-    """In which dtype parameters are gathered and inputs cast, gradients added up over the devices, and
-    results given; None leaves them as they are. Layers that keep running statistics, such as BatchNorm, have
-    their parameters in the dtype of these."""
+    """The dtypes in which parameters are gathered and inputs cast, gradients are reduced over devices, and
+    results are returned; None means no cast. Layers with running statistics, such as BatchNorm, keep their
+    parameters in the dtype of these."""
 
     param_dtype: Any = None
     reduce_dtype: Any = None
@@ -47,22 +48,22 @@ class MixedPrecisionPolicy:
 
 
 class OffloadPolicy:
-    """Parameters stay on their devices."""
+    """The policy of no offloading: parameters stay on their devices."""
 
 
 class CPUOffloadPolicy(OffloadPolicy):
-    """Parameters in host memory: those of a mesh of CPU devices are. Those of GPUs are not kept there."""
+    """Keeps parameters in host memory. This holds for meshes of CPU devices; for GPUs it is not supported."""
 
 
 class UnshardHandle:
-    """What `unshard(async_op=True)` gives."""
+    """The result of `unshard(async_op=True)`."""
 
     def wait(self) -> None:
-        """Nothing: XLA waits where parameters are used."""
+        """Does nothing: XLA waits where parameters are used."""
 
 
 class FSDPModule:
-    """What a module is after `fully_shard`: its own class, and this one."""
+    """The class that `fully_shard` adds to the class of a module."""
 
     _fsdp_mesh: DeviceMesh
     _fsdp_policy: MixedPrecisionPolicy
@@ -81,37 +82,37 @@ class FSDPModule:
         return _cast(result, policy.output_dtype)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
-        """Give all tensors data, which is not initialized: those of a model that was built on the meta device
-        and sharded lie on the devices from then on."""
+        """Allocate uninitialized data for all tensors on their devices, for a model that was built on the
+        meta device and then sharded."""
         return self._apply(lambda tensor: _blank(tensor, device), recurse)  # type: ignore[attr-defined]
 
     def unshard(self, async_op: bool = False) -> UnshardHandle | None:
-        """Nothing: XLA gathers parameters where they are used."""
+        """Does nothing: XLA gathers parameters where they are used."""
         return UnshardHandle() if async_op else None
 
     def reshard(self) -> None:
-        """Nothing: parameters stay sharded."""
+        """Does nothing: parameters stay sharded."""
 
     def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
-        """Nothing: gradients are whole as soon as they are there."""
+        """Does nothing: gradients are whole as soon as they are there."""
 
     def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
-        """Nothing: gradients are whole as soon as they are there."""
+        """Does nothing: gradients are whole as soon as they are there."""
 
     def set_is_last_backward(self, is_last_backward: bool) -> None:
-        """Nothing: gradients are whole as soon as they are there."""
+        """Does nothing: gradients are whole as soon as they are there."""
 
     def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
-        """Nothing: XLA decides when parameters are gathered again."""
+        """Does nothing: XLA decides when parameters are gathered again."""
 
     def set_reshard_after_backward(self, reshard_after_backward: bool, *, recurse: bool = True) -> None:
-        """Nothing: parameters stay sharded."""
+        """Does nothing: parameters stay sharded."""
 
     def set_modules_to_forward_prefetch(self, modules: list[Any]) -> None:
-        """Nothing: XLA decides when parameters are gathered."""
+        """Does nothing: XLA decides when parameters are gathered."""
 
     def set_modules_to_backward_prefetch(self, modules: list[Any]) -> None:
-        """Nothing: XLA decides when parameters are gathered."""
+        """Does nothing: XLA decides when parameters are gathered."""
 
 
 @located
@@ -125,20 +126,21 @@ def fully_shard(
     offload_policy: OffloadPolicy | None = None,
     ignored_params: Iterable[Tensor] | None = None,
 ) -> Any:
-    """Shard a module's parameters over a mesh, or over those of its dimensions that are given, in place.
+    """Shard a module's parameters over a mesh, or over some of its dimensions, in place.
 
-    A parameter is split in its first dimension; a number is replicated. Parameters that are on the mesh
-    already, by `parallelize_module`, are split further. Call it on the layers first and on the model last:
-    each gathers its own parameters. Without a mesh, the devices are one of each process.
+    A parameter is split along its first dimension; a scalar is replicated. Parameters that are already on the
+    mesh, by `parallelize_module`, are split further. Call it on the layers first and on the model last: each
+    call makes one group of parameters, which are gathered together. Without a mesh, one device of each
+    process is used.
 
-    Over two dimensions, parameters are replicated along the first and split along the second (hybrid
-    sharding): gradients are reduced and scattered along the second, then added up along the first. Batches
-    are split over both.
+    On two dimensions, parameters are replicated along the first and split along the second (hybrid sharding):
+    gradients are reduced and scattered along the second, then reduced along the first. Batches are split over
+    both.
 
-    A process that gives plain tensors gets plain tensors: it computes on its own batch with whole parameters
-    and its own buffers, as in PyTorch.
+    If a process passes plain tensors, it gets plain tensors: it computes on its own batch, with whole
+    parameters and its own buffers, as in PyTorch.
 
-    `shard_placement_fn(parameter)` may say in which dimension a parameter is split: Shard(dim), or None.
+    `shard_placement_fn(parameter)` may return the dimension along which to split a parameter, as Shard(dim).
     `reshard_after_forward` changes no result; XLA decides when parameters are gathered again.
     """
     modules = list(module) if isinstance(module, (list, tuple)) else [module]

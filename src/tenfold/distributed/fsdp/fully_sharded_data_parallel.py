@@ -1,4 +1,4 @@
-"""`FullyShardedDataParallel`: the older way to say `fully_shard`, a module around another."""
+"""`FullyShardedDataParallel`: the older form of `fully_shard`, a wrapper around a module."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ WRAPPED = "_fsdp_wrapped_module"
 
 
 class FullyShardedDataParallel(Module):
-    """A module whose parameters, gradients and optimizer state are split over the processes, as
-    `fully_shard` does it. Names in state dicts are those of the module itself."""
+    """Wraps a module, whose parameters, gradients and optimizer state are sharded over the processes as by
+    `fully_shard`. Names in state dicts are those of the wrapped module."""
 
     @located
     def __init__(
@@ -115,7 +115,7 @@ class FullyShardedDataParallel(Module):
 
     @property
     def module(self) -> Any:
-        """The module that this one is around."""
+        """The wrapped module."""
         return self._fsdp_wrapped_module
 
     def __getattr__(self, name: str) -> Any:
@@ -133,12 +133,12 @@ class FullyShardedDataParallel(Module):
         return self._fsdp_wrapped_module(*args, **kwargs)
 
     def check_is_root(self) -> bool:
-        """Whether no other FullyShardedDataParallel has been put around this one."""
+        """Whether no other FullyShardedDataParallel wraps this one."""
         return self._is_root
 
     @staticmethod
     def fsdp_modules(module: Module, root_only: bool = False) -> list[Any]:
-        """The modules inside of this one, and itself, that are FullyShardedDataParallel."""
+        """This module and its descendants that are FullyShardedDataParallel."""
         if root_only and isinstance(module, FullyShardedDataParallel):
             return [module]
         if root_only:
@@ -152,7 +152,7 @@ class FullyShardedDataParallel(Module):
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Parameters by name; inside of `summon_full_params`, by the names of the module itself."""
+        """Parameters by name; within `summon_full_params`, by the names of the wrapped module."""
         for name, parameter in super().named_parameters(prefix, recurse, remove_duplicate):
             yield (clean(name) if self._is_summoned else name), parameter
 
@@ -166,7 +166,7 @@ class FullyShardedDataParallel(Module):
         state_dict_config: StateDictConfig | None = None,
         optim_state_dict_config: OptimStateDictConfig | None = None,
     ) -> StateDictSettings:
-        """Let the state dicts of a model be of this type; gives what they were."""
+        """Set the type of the state dicts of a model; return the previous settings."""
         if state_dict_type is StateDictType.LOCAL_STATE_DICT:
             raise UnsupportedError("there are no flattened parameters", help="use SHARDED_STATE_DICT")
         is_full = state_dict_type is StateDictType.FULL_STATE_DICT
@@ -197,7 +197,7 @@ class FullyShardedDataParallel(Module):
         state_dict_config: StateDictConfig | None = None,
         optim_state_dict_config: OptimStateDictConfig | None = None,
     ) -> Iterator[None]:
-        """A block in which the state dicts of a model are of this type."""
+        """A block in which the state dicts of a model have this type."""
         own = FullyShardedDataParallel
         before = own.set_state_dict_type(module, state_dict_type, state_dict_config, optim_state_dict_config)
         try:
@@ -238,8 +238,8 @@ class FullyShardedDataParallel(Module):
     def optim_state_dict(
         model: Module, optim: Any, optim_state_dict: Any = None, group: ProcessGroup | None = None
     ) -> dict[str, Any]:
-        """The state of an optimizer by the names of the model's parameters, whole or as DTensors, as the
-        model's state dicts are."""
+        """The state of an optimizer by the names of the model's parameters, as whole tensors or DTensors,
+        according to the type of the model's state dicts."""
         settings = FullyShardedDataParallel.get_state_dict_type(model)
         is_full = settings.state_dict_type is StateDictType.FULL_STATE_DICT
         state = get_optimizer_state_dict(model, optim, options=StateDictOptions(full_state_dict=is_full))
@@ -256,7 +256,7 @@ class FullyShardedDataParallel(Module):
         load_directly: bool = False,
         group: ProcessGroup | None = None,
     ) -> dict[str, Any]:
-        """What `optim_state_dict` has given, as `optim.load_state_dict` takes it."""
+        """Convert the result of `optim_state_dict` for `optim.load_state_dict`."""
         state = numbered_state(model, optim, dict(optim_state_dict))
         if load_directly:
             optim.load_state_dict(state)
@@ -274,8 +274,8 @@ class FullyShardedDataParallel(Module):
         offload_to_cpu: bool = False,
         with_grads: bool = False,
     ) -> Iterator[None]:
-        """A block in which parameters are whole, plain tensors. With `writeback`, each process's part of them
-        is kept after it."""
+        """A block in which parameters are whole, plain tensors. With `writeback`, changes to a process's part
+        are kept after the block."""
         if rank0_only and writeback:
             raise UnsupportedError(
                 "what one process alone has is not written back", help="give writeback=False"
@@ -302,19 +302,19 @@ class FullyShardedDataParallel(Module):
                     _write_back(parameter, whole, with_grads)
 
     def apply(self, fn: Callable[[Module], None]) -> Any:
-        """Call a function with every module, which has whole parameters then."""
+        """Call a function with every module while it has whole parameters."""
         with self.summon_full_params(self):
             return super().apply(fn)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """A block whose gradients are accumulated. They are means over the processes here, too, so that their
-        sum is the same."""
+        """A block in which gradients are accumulated. They are averaged over the processes here too, which
+        gives the same sum."""
         yield
 
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
-        """Scale the gradients so that their norm, over all processes, is at most max_norm; gives the norm
-        that they had."""
+        """Scale the gradients so that their norm over all processes is at most max_norm; return the norm
+        before the scaling."""
         total = clip_grad_norm_(self.parameters(), max_norm, norm_type)
         return total if total.device.mesh is None else plain(total)
 

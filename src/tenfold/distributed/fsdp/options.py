@@ -8,9 +8,9 @@ from typing import Any
 
 
 class ShardingStrategy(enum.Enum):
-    """Over which processes parameters, gradients and optimizer state are split: over all, over none, or over
-    those of one machine, with a copy on each. XLA decides when parameters are gathered again, so FULL_SHARD
-    and SHARD_GRAD_OP are the same here, and so are the hybrid ones."""
+    """How parameters, gradients and optimizer state are split: over all processes, over none, or over those
+    of one machine with a copy on each. XLA decides when parameters are gathered again, so FULL_SHARD and
+    SHARD_GRAD_OP are the same here, and so are the two hybrid strategies."""
 
     FULL_SHARD = enum.auto()
     SHARD_GRAD_OP = enum.auto()
@@ -20,7 +20,7 @@ class ShardingStrategy(enum.Enum):
 
 
 class BackwardPrefetch(enum.Enum):
-    """When parameters are gathered for the backward pass, which XLA decides."""
+    """When parameters are gathered for the backward pass. It has no effect, since XLA decides."""
 
     BACKWARD_PRE = enum.auto()
     BACKWARD_POST = enum.auto()
@@ -28,7 +28,7 @@ class BackwardPrefetch(enum.Enum):
 
 @dataclass
 class MixedPrecision:
-    """In which dtype parameters are gathered and inputs cast, gradients added up, and buffers kept."""
+    """The dtypes in which parameters are gathered and inputs cast, gradients reduced, and buffers kept."""
 
     param_dtype: Any = None
     reduce_dtype: Any = None
@@ -41,13 +41,13 @@ class MixedPrecision:
 
 @dataclass
 class CPUOffload:
-    """Whether parameters are kept in host memory: those of CPU devices are; those of GPUs are not here."""
+    """Whether parameters are kept in host memory. It is supported only for CPU devices."""
 
     offload_params: bool = False
 
 
 class StateDictType(enum.Enum):
-    """What state dicts have: whole tensors, or DTensors. FULL_STATE_DICT is the default."""
+    """Whether state dicts hold whole tensors or DTensors. FULL_STATE_DICT is the default."""
 
     FULL_STATE_DICT = enum.auto()
     LOCAL_STATE_DICT = enum.auto()
@@ -61,7 +61,7 @@ class StateDictConfig:
 
 @dataclass
 class FullStateDictConfig(StateDictConfig):
-    """With `rank0_only`, the first process alone gets whole tensors; the others' state dicts are empty."""
+    """With `rank0_only`, only the first process gets the tensors; the other state dicts are empty."""
 
     rank0_only: bool = False
 
@@ -78,14 +78,14 @@ class OptimStateDictConfig:
 
 @dataclass
 class FullOptimStateDictConfig(OptimStateDictConfig):
-    """An optimizer's state is gathered whole; with `rank0_only` on the first process alone."""
+    """An optimizer's state is gathered whole; with `rank0_only`, only on the first process."""
 
     rank0_only: bool = False
 
 
 @dataclass
 class ShardedOptimStateDictConfig(OptimStateDictConfig):
-    """Each process has its own part of an optimizer's state."""
+    """Each process gets its own part of an optimizer's state."""
 
     _use_dtensor: bool = True
 

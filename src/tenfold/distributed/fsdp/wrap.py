@@ -1,4 +1,4 @@
-"""Policies that say which modules inside of a model `FullyShardedDataParallel` wraps by themselves."""
+"""Policies that choose which modules inside a model `FullyShardedDataParallel` wraps separately."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class CustomPolicy:
-    """Wraps modules for which a function gives True, or a dict of arguments of their own."""
+    """Wraps the modules for which a function returns True, or a dict of arguments for the wrapper."""
 
     def __init__(self, lambda_fn: Callable[[Module], bool | dict[str, Any]]):
         self.choose = lambda_fn
@@ -67,7 +67,7 @@ def size_based_auto_wrap_policy(
     force_leaf_modules: set[type[Module]] | None = None,
     exclude_wrap_modules: set[type[Module]] | None = None,
 ) -> bool:
-    """Wraps modules with so many parameters that no module inside of them has wrapped."""
+    """Wraps modules that have at least a number of parameters, without those in modules already wrapped."""
     from_leaf = tuple(force_leaf_modules or {MultiheadAttention})
     excluded = tuple(exclude_wrap_modules or {ModuleList, ModuleDict})
     is_large = nonwrapped_numel >= min_num_params

@@ -1,5 +1,5 @@
-"""Collectives between processes that gradients flow through. Each gives its result, and leaves what it takes
-as it is; all processes run the backward passes, too, in one order."""
+"""Collectives between processes that gradients flow through. Each returns its result and does not change its
+arguments. All processes must run the backward passes too, in the same order."""
 
 from __future__ import annotations
 
@@ -145,13 +145,13 @@ class _Scatter(Function):
 
 @located
 def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Tensor:
-    """Reduce a tensor over all processes, with gradients: to their sum, or by `op`."""
+    """Reduce a tensor over all processes to the sum or by another `op`, with gradients."""
     return _AllReduce.apply(tensor, op, _world(group))
 
 
 @located
 def reduce(tensor: Tensor, dst: int, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Tensor:
-    """As all_reduce, for process `dst`; the others get what they gave."""
+    """Like all_reduce, but only process `dst` gets the result; the others get their own tensor."""
     return _Reduce.apply(tensor, dst, op, _world(group))
 
 
@@ -169,7 +169,7 @@ def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
 
 @located
 def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...]:
-    """As all_gather, for process `dst`; the others get zeros."""
+    """Like all_gather, but only process `dst` gets the tensors; the others get zeros."""
     return tuple(_Gather.apply(tensor, dst, _world(group)).unbind(0))
 
 
@@ -184,7 +184,7 @@ def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tenso
 def reduce_scatter(
     output: Tensor, input_list: Sequence[Tensor], op: ReduceOp = ReduceOp.SUM, group: Any = None
 ) -> Tensor:
-    """The sum of what all processes have at this one's place of their lists. `output` has its shape."""
+    """Reduce the tensors at this process's index in the lists of all processes. `output` gives the shape."""
     if op is not ReduceOp.SUM:
         raise ArgumentError("reduce_scatter adds up where gradients flow through it")
     world = _world(group)
@@ -195,7 +195,8 @@ def reduce_scatter(
 def all_to_all(
     output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Any = None
 ) -> tuple[Tensor, ...]:
-    """What all processes have at this one's place of their lists; `output_tensor_list` has the shapes."""
+    """The tensors at this process's index in the lists of all processes; `output_tensor_list` gives the
+    shapes."""
     world = _world(group)
     return tuple(_AllToAll.apply(_stacked(input_tensor_list, world), world).unbind(0))
 

@@ -30,8 +30,9 @@ class _Schedule:
 
     @located
     def step(self, x: Tensor, *, target: Tensor | None = None, losses: list[Tensor] | None = None) -> Tensor:
-        """The results for a batch. With a target, the loss of each microbatch is put into `losses`, and its
-        gradient is added to the parameters'; `scale_grads` divides them by the number of microbatches."""
+        """Run a batch, and return its results. With a target, the loss of each microbatch is appended to
+        `losses`, and gradients are added to the parameters'; `scale_grads` divides these by the number of
+        microbatches."""
         if x.shape[0] % self.n_microbatches:
             raise ShapeError(
                 f"a batch of {x.shape[0]} cannot be split into {self.n_microbatches} microbatches of one size"
@@ -59,17 +60,17 @@ class _Schedule:
 
 
 class ScheduleGPipe(_Schedule):
-    """All microbatches forward, then all backward: the activations of all are kept. With n microbatches and
-    s stages, a device is idle for s - 1 of n + s - 1 steps."""
+    """Runs all microbatches forward, then all backward, and keeps the activations of all. With n microbatches
+    and s stages, a device is idle for s - 1 of n + s - 1 steps."""
 
     def at_once(self) -> int:
         return self.n_microbatches
 
 
 class Schedule1F1B(_Schedule):
-    """Activations of at most as many microbatches as there are stages are kept. XLA runs one program on all
-    devices, so forward and backward steps do not interleave: as many microbatches as stages pass forward and
-    then backward, group by group, and the pipeline runs empty in between."""
+    """Keeps the activations of at most as many microbatches as there are stages. XLA runs one program on all
+    devices, so forward and backward steps do not interleave: a group of as many microbatches as stages runs
+    forward, then backward, and the pipeline drains before the next group."""
 
     def at_once(self) -> int:
         return self.stage.num_stages

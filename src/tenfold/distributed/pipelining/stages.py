@@ -22,11 +22,11 @@ from tenfold.tensor.dispatch import aten
 
 
 class PipelineStage(Module):
-    """All stages of a pipeline over a mesh of one dimension, such as `mesh["pipe"]`. Its parameters and
-    buffers are those of the stages, stacked: stage i's part lies on device i alone.
+    """All stages of a pipeline over a mesh of one dimension, such as `mesh["pipe"]`. The parameters and
+    buffers of the stages are stacked; those of stage i are on device i only.
 
-    PyTorch makes one object in each process, with that process's stage. Here all processes run one program,
-    so that every process makes this one of all stages. Over the mesh's other dimensions a batch is split.
+    In PyTorch, each process makes an object for its own stage. Here all processes run one program, so each
+    makes this object with all stages. Batches are split over the other dimensions of the mesh.
 
     >>> pipeline = PipelineStage([Block() for _ in range(4)], mesh["pipe"])
     >>> schedule = ScheduleGPipe(pipeline, n_microbatches=8, loss_fn=loss)

@@ -20,8 +20,8 @@ POLL = 0.01
 
 
 class Store:
-    """Keys and values, as bytes, that processes share. A call that needs a key waits for it, as long as the
-    store's timeout says."""
+    """Keys and values, as bytes, that processes share. A call that needs a key waits for it until the store's
+    timeout."""
 
     def __init__(self) -> None:
         self._timeout = DEFAULT_TIMEOUT
@@ -57,7 +57,7 @@ class Store:
 
     @located
     def add(self, key: str, amount: int) -> int:
-        """Add to the number that is kept under a key, which starts at 0; gives the sum."""
+        """Add to the number under a key, which starts at 0; return the sum."""
         if isinstance(amount, bool) or not isinstance(amount, int):
             raise ArgumentError(f"add takes an integer, not a {type(amount).__name__}")
         return int(self._ask("add", _key("add", key), str(amount))[0])
@@ -69,23 +69,23 @@ class Store:
 
     @located
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
-        """Set a key if it has the expected value, or if it is not there and the expected value is empty;
-        gives the value that it has then."""
+        """Set a key if it has the expected value, or if it is missing and the expected value is empty; return
+        its value afterwards."""
         return self._ask("compare_set", _key("compare_set", key), expected_value, desired_value)[0]
 
     @located
     def delete_key(self, key: str) -> bool:
-        """Remove a key; gives whether it was there."""
+        """Remove a key; return whether it existed."""
         return bool(self._ask("delete_key", _key("delete_key", key))[0])
 
     @located
     def check(self, keys: Sequence[str]) -> bool:
-        """Whether all of these keys are there."""
+        """Whether all of these keys exist."""
         return bool(self._ask("check", *[_key("check", key) for key in keys])[0])
 
     @located
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        """Wait until all of these keys are there."""
+        """Wait until all of these keys exist."""
         self._ask("wait", *[_key("wait", key) for key in keys], timeout=timeout)
 
     @located
@@ -114,7 +114,7 @@ class Store:
 
     @located
     def queue_pop(self, key: str, block: bool = True) -> bytes:
-        """Take the first value of a queue. It waits for one, unless `block` is False."""
+        """Take the first value of a queue. If `block` is true, wait for one."""
         try:
             return self._ask("queue_pop", _key("queue_pop", key), timeout=None if block else timedelta(0))[0]
         except DistStoreError:
@@ -128,17 +128,17 @@ class Store:
 
     @located
     def barrier(self, key: str, world_size: int, timeout: timedelta | None = None) -> None:
-        """Wait until so many processes have called this with the same key."""
+        """Wait until this number of processes have called this with the same key."""
         if self.add(key, 1) >= world_size:
             self.set(f"{key}/last", "1")
         self.wait([f"{key}/last"], timeout)
 
     def has_extended_api(self) -> bool:
-        """Whether there are `append`, `multi_get` and `multi_set`."""
+        """Whether the store has `append`, `multi_get` and `multi_set`: it does."""
         return True
 
     def clone(self) -> Store:
-        """Another object for the same keys, which another thread may use while this one waits."""
+        """Another object for the same keys, for use by another thread while this one waits."""
         return self
 
 
@@ -187,7 +187,7 @@ class HashStore(Store):
 
 
 class PrefixStore(Store):
-    """Another store whose keys start with a prefix."""
+    """A view of another store in which keys start with a prefix."""
 
     def __init__(self, prefix: str, store: Store):
         super().__init__()
@@ -226,8 +226,8 @@ class PrefixStore(Store):
 
 
 class FileStore(Store):
-    """A store in a file that processes of one machine, or of a shared disk, append their requests to. With a
-    `world_size`, the last of so many processes removes the file."""
+    """A store in a file, to which processes that share a disk append their requests. If `world_size` is
+    given, the last of that number of processes removes the file."""
 
     @located
     def __init__(self, file_name: str, world_size: int = -1):

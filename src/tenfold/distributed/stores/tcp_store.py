@@ -122,8 +122,9 @@ def _listen(host: str, port: int, listen_fd: int | None) -> _Server:
 
 
 class TCPStore(Store):
-    """A store that the process with `is_master=True` keeps, at the host and port that all name; port 0 is
-    one that is free. With a `world_size`, the master waits until so many stores have connected."""
+    """A store that the process with `is_master=True` hosts, at a host and port that all processes name; port
+    0 chooses a free one. If `world_size` is given, the master waits until that number of stores have
+    connected."""
 
     @located
     def __init__(

@@ -1,5 +1,5 @@
-"""`DTensor`: a Tensor on a mesh. It is recorded, differentiated and compiled as any other; how it is sharded
-is a property of its data, and XLA decides it for what is computed."""
+"""`DTensor`: a Tensor on a mesh. It is recorded, differentiated and compiled like any other. Its sharding is
+a property of its data; XLA decides the sharding of computed tensors."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class DTensor(metaclass=_OnMesh):
         shape: Any = None,
         stride: Any = None,
     ) -> Tensor:
-        """The tensor of which each process has `local_tensor`. One process that has several devices gives
-        what all of them have together. Where the parts differ in shape, `shape` is the whole tensor's."""
+        """Make a DTensor from the part `local_tensor` of each process. A process with several devices passes
+        the parts of all of them together. If the parts differ in shape, `shape` is that of the whole."""
         if device_mesh is None:
             raise ArgumentError("a mesh is needed", help="give device_mesh")
         chosen = _chosen(device_mesh, placements)
@@ -75,9 +75,10 @@ def distribute_tensor(
     *,
     src_data_rank: int | None = 0,
 ) -> Tensor:
-    """The tensor, sharded over a mesh. It is a leaf: gradients are collected in it, if they were in the
-    tensor. Of several processes, all take the data of the one at place `src_data_rank` along each dimension
-    of the mesh; with None each gives its own devices their parts of what it has."""
+    """Shard a tensor over a mesh. The result is a leaf, which requires gradients if the tensor does.
+
+    If there are several processes, the data are those of the one at index `src_data_rank` along each
+    dimension of the mesh. With None, each process gives its devices their parts of its own data."""
     if device_mesh is None:
         raise ArgumentError("a mesh is needed", help="give device_mesh, from init_device_mesh")
     chosen = _chosen(device_mesh, placements)
@@ -116,8 +117,8 @@ def distribute_module(
     input_fn: Callable[..., Any] | None = None,
     output_fn: Callable[..., Any] | None = None,
 ) -> Any:
-    """The module with its parameters and buffers on a mesh: those that `partition_fn(name, module, mesh)`
-    leaves alone, replicated."""
+    """Move the parameters and buffers of a module to a mesh. Those that `partition_fn(name, module, mesh)`
+    does not place are replicated."""
     if device_mesh is None:
         raise ArgumentError("a mesh is needed", help="give device_mesh")
     for name, each in module.named_modules():

@@ -1,5 +1,5 @@
-"""Placements: what each dimension of a mesh does with a tensor, as PyTorch writes it, and the sharding that
-they amount to."""
+"""Placements: how a tensor is distributed along each dimension of a mesh, as in PyTorch, and the sharding
+that results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
 
 class Placement:
-    """What a dimension of a mesh does with a tensor."""
+    """How a tensor is distributed along one dimension of a mesh."""
 
     def is_shard(self, dim: int | None = None) -> bool:
         return isinstance(self, Shard) and (dim is None or self.dim == dim)
@@ -52,7 +52,7 @@ class _StridedShard(Placement):
 
 @dataclass(frozen=True)
 class Replicate(Placement):
-    """Each device along the mesh dimension has the whole."""
+    """Each device along the mesh dimension has the whole tensor."""
 
     def __repr__(self) -> str:
         return "Replicate()"

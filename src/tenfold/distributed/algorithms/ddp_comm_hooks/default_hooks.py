@@ -24,17 +24,17 @@ Hook = Callable[[Any, GradBucket], Future[Tensor]]
 
 
 def allreduce_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
-    """The mean over all processes: what happens without a hook."""
+    """Average over all processes, as without a hook."""
     return _averaged(process_group, bucket.buffer(), bucket.buffer().dtype)
 
 
 def fp16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
-    """The mean over all processes, which is computed in float16."""
+    """Average over all processes in float16."""
     return _averaged(process_group, bucket.buffer(), dtypes.float16)
 
 
 def bf16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
-    """The mean over all processes, which is computed in bfloat16."""
+    """Average over all processes in bfloat16."""
     return _averaged(process_group, bucket.buffer(), dtypes.bfloat16)
 
 
@@ -47,12 +47,12 @@ def _averaged(process_group: ProcessGroup | None, buffer: Tensor, dtype: DType) 
 
 
 def fp16_compress_wrapper(hook: Hook) -> Hook:
-    """The hook, with its gradients cast to float16 before it and back after it."""
+    """Wrap a hook so that gradients are cast to float16 before it and back after it."""
     return _in_dtype(hook, dtypes.float16)
 
 
 def bf16_compress_wrapper(hook: Hook) -> Hook:
-    """The hook, with its gradients cast to bfloat16 before it and back after it."""
+    """Wrap a hook so that gradients are cast to bfloat16 before it and back after it."""
     return _in_dtype(hook, dtypes.bfloat16)
 
 

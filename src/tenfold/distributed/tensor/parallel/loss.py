@@ -8,6 +8,6 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def loss_parallel() -> Iterator[None]:
-    """A block whose losses are computed on logits that are split over classes, without gathering them. XLA
-    computes them so everywhere; the block is here for programs that ask for it."""
+    """A block in which losses are computed on logits that are split over classes, without gathering these.
+    XLA always does this; the block exists for programs that use it."""
     yield

@@ -21,8 +21,8 @@ def parallelize_module(
     *,
     src_data_rank: int | None = 0,
 ) -> Any:
-    """Split layers of a module over a mesh of one dimension, by a style or by one for each name. A name may
-    have `*` for a part of it. All other parameters and buffers are replicated."""
+    """Split the layers of a module over a mesh of one dimension, by one style or by a style for each name.
+    `*` in a name stands for any part of it. All other parameters and buffers are replicated."""
     if device_mesh is None:
         raise ArgumentError("a mesh is needed", help='mesh["model"] of init_device_mesh(...)')
     if device_mesh.ndim > 1:

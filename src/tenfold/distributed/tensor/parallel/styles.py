@@ -1,5 +1,5 @@
-"""How a layer is split over the devices along one dimension of a mesh: its parameters, its inputs and its
-outputs. What is said of inputs and outputs is said of this dimension of the mesh alone.
+"""How the parameters, inputs and outputs of a layer are split over the devices along one dimension of a mesh.
+The placements of inputs and outputs concern this dimension only.
 
 On a mesh of several processes a plain tensor is what this process has, as in PyTorch: a layer takes it as its
 part of the whole, and gives such a part where `use_local_output` says so. A compiled function has no parts of
@@ -84,7 +84,7 @@ class _Layer(ParallelStyle):
 
 
 class ColwiseParallel(_Layer):
-    """Each device computes some of the outputs: the weight of a Linear is split by rows, as it is kept."""
+    """Each device computes some of the output features: the weight of a Linear is split by rows."""
 
     linear = {"weight": Shard(0), "bias": Shard(0)}
     embedding = {"weight": Shard(1)}
@@ -100,7 +100,7 @@ class ColwiseParallel(_Layer):
 
 
 class RowwiseParallel(_Layer):
-    """Each device takes some of the inputs, and the results are added up: one all-reduce."""
+    """Each device takes some of the input features, and one all-reduce sums the results."""
 
     linear = {"weight": Shard(1), "bias": Replicate()}
     embedding = {"weight": Shard(0)}
@@ -121,8 +121,8 @@ class RowwiseParallel(_Layer):
 
 
 class SequenceParallel(ParallelStyle):
-    """A layer that works on each position by itself, such as a LayerNorm: the sequence is split, and the
-    parameters are replicated."""
+    """For a layer that treats each position separately, such as a LayerNorm: splits the sequence, and
+    replicates the parameters."""
 
     def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False):
         self.sequence_dim, self.use_local_output = sequence_dim, use_local_output
@@ -140,7 +140,7 @@ class SequenceParallel(ParallelStyle):
 
 
 class PrepareModuleInput(ParallelStyle):
-    """Places what a module is given as it says, whatever the layers before it did."""
+    """Redistributes the inputs of a module to the given placements."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class PrepareModuleInput(ParallelStyle):
 
 
 class PrepareModuleOutput(ParallelStyle):
-    """Places what a module gives as it says."""
+    """Redistributes the outputs of a module to the given placements."""
 
     def __init__(
         self, *, output_layouts: Any = None, desired_output_layouts: Any, use_local_output: bool = True

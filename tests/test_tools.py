@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,16 +71,21 @@ def test_tests_that_fail_unchanged_kill_no_mutant(tmp_path: Path, monkeypatch, c
     monkeypatch.setattr(mutating, "selections", lambda path: [broken, good])
     ran = []
 
-    def passes(selection, tree, seconds):
+    def passes(selection, tree, seconds, more=()):
+        if more:
+            Path(more[-1]).write_text(json.dumps({f"{source}:1": ["tests/nn/test_plus.py::test_one"]}))
         text = (tree / source).read_text()
         ran.append((selection, text))
-        return selection is good and "a + 1" in text, 1.0
+        return selection is not broken and "a + 1" in text, 1.0
 
     monkeypatch.setattr(mutating, "_pass", passes)
     baseline = mutating.Baseline(tmp_path / "copy", 1)
     for mutant in mutants(tmp_path / "main" / source):
         assert mutating.judge(mutant, baseline) == mutating.Verdict(True, good)
     assert [selection for selection, _ in ran].count(broken) == 1
+    assert [selection for selection, text in ran if "a + 1" not in text] == [
+        Selection(("tests/nn/test_plus.py::test_one",))
+    ] * len(mutants(tmp_path / "main" / source))
     assert capsys.readouterr().out == "left out, fails unchanged: pytest tests/nn/test_broken.py\n"
 
 
@@ -84,7 +93,8 @@ def test_a_mutant_has_a_few_times_as_long_as_the_unchanged_sources(tmp_path, mon
     good, slow = Selection(("tests/nn/test_plus.py",)), Selection(("tests/nn/test_slow.py",))
     took, asked = {good: 10, slow: 1000}, []
 
-    def passes(selection, tree, seconds):
+    def passes(selection, tree, seconds, more):
+        Path(more[-1]).write_text("{}")
         asked.append(seconds)
         return True, took[selection]
 
@@ -104,6 +114,26 @@ def test_tests_that_do_not_end_count_as_failing(test, passes, tmp_path, monkeypa
     (tmp_path / "test_one.py").write_text(f"import time\ndef test_one():\n    {test}\n")
     passed, took = mutating._pass(Selection(("test_one.py",)), tmp_path, 2)
     assert passed is passes and 0 < took < 4
+
+
+def test_functions_know_the_tests_that_call_them(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "plus.py").write_text("def plus(a):\n    return a + 1\n\n\ndef no():\n    pass\n")
+    (tmp_path / "test_plus.py").write_text(
+        "import threading\nfrom plus import plus\n"
+        "def test_here(): plus(1)\n"
+        "def test_there(): thread = threading.Thread(target=plus, args=(1,)); thread.start(); thread.join()\n"
+        "def test_other(): pass\n"
+    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    noting = ["-p", "tools.calls", "--calls", str(tmp_path / "calls.json")]
+    program = [sys.executable, "-m", "pytest", "-q", *noting]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path / 'src'}"}
+    subprocess.run(program, cwd=tmp_path, env=environment, check=True, stdout=subprocess.DEVNULL)
+    callers = json.loads((tmp_path / "calls.json").read_text())
+    assert {name: set(tests) for name, tests in callers.items()} == {
+        "src/plus.py:1": {"test_plus.py::test_here", "test_plus.py::test_there"}
+    }
 
 
 def test_every_mutant_differs_in_one_place_and_is_python(tmp_path: Path, monkeypatch):

@@ -1,9 +1,10 @@
 """Does a test fail when the code is wrong? Changes the sources at random, one place at a time, and sees.
 
 A mutant differs from the package by one operator, comparison, number or truth value. The tests nearest to the
-file run against it until one fails. A mutant that passes them all is printed: a test is missing or the change
-means nothing. All of these tests run once on the unchanged sources first: what fails there says nothing of a
-mutant, and is printed and left out. `python -m tools.mutants --count 30 --seed 1` runs thirty.
+file run against it until one fails: first those that call the changed function, then the others. A mutant
+that passes them all is printed: a test is missing or the change means nothing. All of these tests run once on
+the unchanged sources first: what fails there says nothing of a mutant, and is printed and left out.
+`python -m tools.mutants --count 30 --seed 1` runs thirty.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import json
 import math
 import os
 import random
@@ -34,6 +36,7 @@ from tools.affected import ROOT, Selection, selections
 LEFT_OUT = ("command", "compat", "capi", "explain", "testing.py")
 LEFT_BEHIND = (".git", ".venv", "build", "__pycache__", ".mypy_cache", ".ruff_cache")  # of a copy
 PATIENCE = 60  # seconds that a mutant's tests may take beyond three times what they take unchanged
+CALLING = 40  # tests that call the changed function run first, so many of them
 WAITING = 10  # how many times as long as they may compute the tests may take by the clock
 OPERATORS: dict[type, tuple[str, str]] = {
     ast.Add: ("+", "-"),
@@ -61,6 +64,7 @@ class Mutant:
 
     path: Path
     line: int
+    function: int  # the line on which the function begins that the change is in; 0 if it is in none
     start: int
     end: int
     new: str
@@ -85,15 +89,22 @@ def mutants(path: Path) -> list[Mutant]:
     def offset(line: int, column: int) -> int:
         return starts[line - 1] + column
 
+    tree = ast.parse(whole)
+    spans = [
+        (min([node.lineno, *[each.lineno for each in node.decorator_list]]), node.end_lineno or 0)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
     found = []
-    for node, left, right in _places(ast.parse(whole)):
+    for node, left, right in _places(tree):
         start, end = offset(*left), offset(*right)
         between = whole[start:end].decode()
         change = _change(node, between)
         if change is not None and "\n" not in between:
             old, new = change
             at = start + len(between[: between.index(old)].encode())
-            found.append(Mutant(path, left[0], at, at + len(old.encode()), new))
+            functions = [begin for begin, end in spans if begin <= left[0] <= end]
+            found.append(Mutant(path, left[0], max(functions, default=0), at, at + len(old.encode()), new))
     return found
 
 
@@ -153,15 +164,24 @@ class Baseline:
     def __init__(self, tree: Path, seconds: float):
         self.tree, self.seconds = tree, seconds
         self.limits: dict[Selection, float] = {}
+        self.callers: dict[Selection, dict[str, list[str]]] = {}  # which tests call a function
 
     def limit(self, selection: Selection) -> float:
         """How long these tests may take on a mutant; 0 if they fail while nothing is changed."""
         if selection not in self.limits:
-            passed, took = _pass(selection, self.tree, self.seconds)
+            with tempfile.NamedTemporaryFile(suffix=".json") as calls:
+                noting = ["-p", "tools.calls", "--calls", calls.name]
+                passed, took = _pass(selection, self.tree, self.seconds, noting)
+                self.callers[selection] = json.load(calls) if passed else {}
             self.limits[selection] = min(self.seconds, PATIENCE + 3 * took) if passed else 0
             if not passed:
                 print(f"left out, fails unchanged: pytest {shlex.join(selection.arguments())}", flush=True)
         return self.limits[selection]
+
+    def calling(self, selection: Selection, mutant: Mutant) -> Selection:
+        """The quickest tests of a selection that call a mutant's function."""
+        function = f"{mutant.path.relative_to(ROOT)}:{mutant.function}"
+        return Selection(tuple(self.callers[selection].get(function, [])[:CALLING]))
 
 
 @dataclass(frozen=True)
@@ -173,14 +193,18 @@ class Verdict:
 
 
 def judge(mutant: Mutant, baseline: Baseline) -> Verdict:
-    """Run the selections of a mutant's file, the nearest first, until one fails."""
+    """Run the selections of a mutant's file, the nearest first, until one fails. Of each, tests that call the
+    changed function run first."""
     tried = False
     for selection in selections(mutant.path):
         limit = baseline.limit(selection)
-        if limit:
-            tried = True
+        if not limit:
+            continue
+        tried = True
+        calling = baseline.calling(selection, mutant)
+        for part in (calling, selection) if calling.paths else (selection,):
             with applied(mutant, baseline.tree):
-                passed, _ = _pass(selection, baseline.tree, limit)
+                passed, _ = _pass(part, baseline.tree, limit)
             if not passed:
                 return Verdict(tried, selection)
     return Verdict(tried)
@@ -198,7 +222,7 @@ def applied(mutant: Mutant, tree: Path) -> Iterator[None]:
         place.write_text(original)
 
 
-def _pass(selection: Selection, tree: Path, seconds: float) -> tuple[bool, float]:
+def _pass(selection: Selection, tree: Path, seconds: float, more: Sequence[str] = ()) -> tuple[bool, float]:
     """Whether these tests pass within so many seconds of processor time, and how many they took."""
     options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
     environment = {
@@ -207,7 +231,7 @@ def _pass(selection: Selection, tree: Path, seconds: float) -> tuple[bool, float
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     running = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *options, *selection.arguments()],
+        [sys.executable, "-m", "pytest", *options, *more, *selection.arguments()],
         cwd=tree, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True,
     )  # fmt: skip

@@ -29,7 +29,7 @@ def test_the_graph_behind_a_tensor_can_be_walked():
     assert isinstance(step, tn.autograd.graph.Node)
     ends = [each for each, _ in step.next_functions]
     assert ends[0].variable is x and ends[1].variable is y
-    assert ends[0].name() == "AccumulateGrad" and ends[0].next_functions == ()
+    assert type(ends[0]).__name__ == "AccumulateGrad" and ends[0].next_functions == ()
     assert tn.autograd.graph.get_gradient_edge(product) == (product.grad_fn, 0)
     with pytest.raises(tn.GradientError, match="has no edge"):
         tn.autograd.graph.get_gradient_edge(tn.ones(1))
@@ -177,5 +177,69 @@ def test_hooks_of_the_node_that_accumulates_run_around_it_after_those_of_the_lea
         handle.remove()
         (w * w).sum().backward()
         return seen, gradient.tolist(), w.grad.tolist()
+
+    assert program(tn) == program(torch)
+
+
+def test_edges_of_a_grad_fn_name_what_gradients_are_for():
+    def program(library):
+        edge = library.autograd.graph.GradientEdge
+        x, y = [library.tensor([each], requires_grad=True).clone() for each in (2.0, 3.0)]
+        out = (x * y).sum()
+        edges = [edge(each.grad_fn, each.output_nr) for each in (x, y)]
+        return [gradient.tolist() for gradient in library.autograd.grad(out, edges)]
+
+    assert program(tn) == program(torch)
+
+
+@pytest.mark.parametrize("library", [tn, torch])
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_node_takes_a_gradient_for_each_of_its_results(library, count):
+    x = library.ones(1, requires_grad=True) ** 2
+    with pytest.raises(TypeError):
+        x.grad_fn(*[x.detach()] * count)
+
+
+def test_hooks_of_a_functions_node_see_places_for_all_that_forward_returned():
+    def program(library):
+        class Both(library.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, factor, y):
+                ctx.factor = factor
+                return factor * x, factor, factor * y
+
+            @staticmethod
+            def backward(ctx, of_x, _, of_y):
+                return ctx.factor * of_x, None, ctx.factor * of_y
+
+        x, y, seen = library.ones(2, requires_grad=True), library.ones(2, requires_grad=True), []
+        first, _, last = Both.apply(x, 3, y)
+
+        def before(come):
+            seen.append([None if each is None else each.tolist() for each in come])
+            return come[0] * 2, None, come[2] * 5
+
+        first.grad_fn.register_prehook(before)
+        first.grad_fn.register_hook(lambda gone, come: seen.append((len(gone), len(come))))
+        total = (first + last).sum()
+        total.backward()
+        total.backward()  # it saved no tensors
+        return seen, x.grad.tolist(), y.grad.tolist()
+
+    assert program(tn) == program(torch)
+
+
+def test_materialized_gradients_can_be_differentiated():
+    def program(library):
+        x = library.tensor(0.5, requires_grad=True)
+        slope = library.tensor(2.0, requires_grad=True)
+        first = library.autograd.grad(x * slope, x, create_graph=True)
+        options = {"allow_unused": True, "materialize_grads": True}
+        second = library.autograd.grad(first, x, create_graph=True, **options)
+        return (
+            second[0].item(),
+            second[0].requires_grad,
+            library.autograd.grad(second, x, **options)[0].item(),
+        )
 
     assert program(tn) == program(torch)

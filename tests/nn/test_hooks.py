@@ -279,3 +279,19 @@ def test_backward_hooks_warn_of_outputs_that_they_do_not_see():
             module(xp.ones(1, requires_grad=True))["x"].sum().backward()
 
     same(scenario)
+
+
+def test_gradients_of_gradients_call_no_backward_hooks():
+    def program(library):
+        x, seen = library.tensor([3.0], requires_grad=True), []
+        loss = library.nn.MSELoss()
+        loss.register_full_backward_hook(
+            lambda module, come, gone: seen.append([each.tolist() for each in (come[0], gone[0])])
+        )
+        value = loss(x, library.zeros(1))
+        (first,) = library.autograd.grad(value, x, create_graph=True)
+        (second,) = library.autograd.grad(first, x)
+        value.backward()
+        return seen, second.tolist(), x.grad.tolist()
+
+    assert program(tn) == program(torch)

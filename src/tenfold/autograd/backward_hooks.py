@@ -75,18 +75,21 @@ def watch(node: Any) -> Watch:
 def passed(node: Any, gradients: list[Any], results: dict[int, Value], create_graph: bool) -> Pairs:
     """The gradients of a node's inputs, given those of its results. `results` are some of these, by place."""
     asked = _watched.get(node) or Watch()
-    shown = list(range(len(gradients)))
-    if not isinstance(node, CustomNode):
+    if isinstance(node, CustomNode):
+        come = [None] * node.count
+        for place, gradient in zip(node.places, gradients, strict=True):
+            come[place] = gradient
+    else:
         shown = [i for i, reached in enumerate(node.callee.reached) if reached]
-    come = [gradients[i] for i in shown]
+        come = [gradients[i] for i in shown]
     for before in list(asked.before.values()):
         with set_grad_mode(create_graph):
             come = _replaced(before(tuple(come)), come)
-    for i, answer in zip(shown, come, strict=True):
-        gradients[i] = answer
     if isinstance(node, CustomNode):
-        pairs = node.run_backward(gradients, create_graph)
+        pairs = node.run_backward([come[place] for place in node.places], create_graph)
     else:
+        for i, answer in zip(shown, come, strict=True):
+            gradients[i] = answer
         inputs, kept = list(node.inputs), dict[int, Value]()
         if asked.packed is not None:
             asked.packed.unpack(inputs, kept)

@@ -115,7 +115,16 @@ class CustomNode:
         self.places: list[int] = []  # of the outputs among what forward returned
         self.count = 1
         self.source = capture()
-        self.spent = False
+        self._passed = False
+
+    @property
+    def spent(self) -> bool:
+        """Whether its saved tensors have been released. Without any it may run again."""
+        return self._passed and bool(self.context._saved)
+
+    @spent.setter
+    def spent(self, passed: bool) -> None:
+        self._passed = passed
 
     def run_backward(self, gradients: list[Any], create_graph: bool) -> list[tuple[Value, Tensor | None]]:
         if self.context.materialize:

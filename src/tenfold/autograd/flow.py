@@ -131,6 +131,7 @@ def grad(
         result = gradients.get(id(value.origin.of))
         if result is None and materialize_grads:
             result = aten("zeros_like")(target)  # also where gradients are batched, as in PyTorch
+            result = result.requires_grad_(create_graph)
         if result is None and not allow_unused:
             raise GradientError(
                 f"an input of {value.type} was not used to compute the outputs",

@@ -40,6 +40,7 @@ class Node:
     def __init__(self, maker: Any):
         self._maker = maker
         self._results: dict[int, Value] = {}  # those that edges lead to
+        self._seen: dict[int, weakref.ref[Value]] = {}  # those of tensors that were asked for their grad_fn
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -84,9 +85,10 @@ class Node:
 
     def output(self, place: int) -> Tensor:
         """The result at the end of an edge to this node, as a tensor of its own."""
-        if place not in self._results:
+        value = self._results.get(place) or self._seen.get(place, lambda: None)()
+        if value is None:
             raise ArgumentError(f"{self!r} has no edge from result {place}", help="use get_gradient_edge")
-        return Tensor(self._results[place])
+        return Tensor(value)
 
     def register_prehook(self, fn: Callable[[tuple[Any, ...]], Any]) -> RemovableHandle | HandleOfSeveral:
         """Call `fn(gradients)` before the node runs, with the gradients of its results (None where there is
@@ -100,6 +102,12 @@ class Node:
 
     def __call__(self, *gradients: Any) -> Any:
         """The gradients of what the step took, given those of its results."""
+        custom = isinstance(self._maker, CustomNode)
+        count = len(self._maker.outputs if custom else self._maker.callee.result_types)
+        if len(gradients) != count:
+            raise ArgumentError(f"{self.name()} takes {count} gradients, not {len(gradients)}").located(
+                self.name(), capture()
+            )
         pairs = passed(self._maker, list(gradients), {}, is_grad_enabled())
         results = tuple([None if place is None else pairs[place][1] for place in operands(self._maker)])
         return results[0] if len(results) == 1 else results
@@ -120,6 +128,9 @@ _metadata: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDicti
 
 class Accumulation(Node):
     """The node that accumulates gradients into the `grad` of a leaf."""
+
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
 
     @property
     def variable(self) -> Tensor | None:
@@ -261,7 +272,11 @@ def allow_mutation_on_saved_tensors() -> Iterator[None]:
 def _grad_fn(self: Tensor) -> Node | None:
     """What made this tensor, or None for a leaf."""
     origin = None if self._leaf is not None else self.current().origin
-    return None if origin is None or origin.node is None else Node.of(origin)
+    if origin is None or origin.node is None:
+        return None
+    node = Node.of(origin)
+    node._seen[origin.index] = weakref.ref(self.current())
+    return node
 
 
 Tensor.grad_fn = property(_grad_fn)  # type: ignore[attr-defined]

@@ -177,6 +177,7 @@ class Passage:
             for place, gradient in zip(places, gradients, strict=True):
                 given[place] = gradient
             returned = self.call_post(tuple(given))
+            self.outward = None  # gradients of gradients come to the inputs on other ways
             return [returned[place] for place in places]
 
         return tuple(_marked(seen, args, places))

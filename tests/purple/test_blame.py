@@ -27,6 +27,7 @@ CALLS = {
     "(let ((f even?)) (map f '(a)))": "even?",
     "(fold + 0 5)": "fold",
     "(fold + 0 '(a))": "+",
+    "(foldl + 0 5)": "foldl",
     "(sort 5 <)": "sort",
     "(sort '(a b) <)": "<",
     "(vector-sort (vector 1 'a) <)": "<",
@@ -48,6 +49,13 @@ CALLS = {
     "(dynamic-wind (lambda () 1) (lambda () (vector-map car 5)) (lambda () 1))": "vector-map",
     "(guard (e (#f 1)) (string-pad 5 5))": "string-pad",
     "(map P-x (list 1))": "P-x",
+    "(point-x 5)": "point-x",
+    "(map point-x '(5))": "point-x",
+    "(set-point-x! 5 1)": "set-point-x!",
+    "(reduce-right + 0 5)": "reduce-right",
+    "(take-while even? '(a))": "even?",
+    "(fifth '(1))": "fifth",
+    "(fold + 0 '(1) 5)": "fold",
     "(call/cc 5)": "",
     "((compose car cdr) 5)": "cdr",
     "(inexact? 'a)": "inexact?",
@@ -60,7 +68,9 @@ CALLS = {
     "(error \"cdr: what a program says stays\")": "cdr",
 }  # fmt: skip
 OPENING = """
+(import (only (srfi 1) reduce-right take-while fifth fold))
 (deftype P x)
+(define-record-type point (make-point abscissa) point? (abscissa point-x set-point-x!))
 (define (called f . given) (apply f given))
 (define (last-tail xs) (string-join xs))
 (define (looped n) (if (= n 0) (map car 5) (looped (- n 1))))

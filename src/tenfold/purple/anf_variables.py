@@ -42,6 +42,7 @@ class Lowering:
         """A name for a C function that no other has. Those of an imported file begin with its name: they stay
         what they are when another file changes."""
         plain = re.sub(r"[^A-Za-z0-9_]", "_", core.shown(name).replace("->", "_to_").replace("?", "_p"))
+        file = file.removesuffix(core.DERIVED)
         if file not in ("", self.program.file, PRELUDE_FILE):
             plain = re.sub(r"[^A-Za-z0-9_]", "_", Path(file).stem) + "_" + plain
         plain = f"p_{plain}"  # so that it is none of C's own

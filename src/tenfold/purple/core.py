@@ -8,6 +8,7 @@ shadowed. Arguments are evaluated from left to right.
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
@@ -37,14 +38,23 @@ LIBRARY = Place(PRELUDE_FILE, 1, 1)
 SHIPPED = os.path.dirname(__file__)  # where the libraries of the language are
 
 
+DERIVED = " (derived)"  # ends the file of what stands in no file: procedures that a form became
+
+
 def is_library_text(place: Place) -> bool:
     """Whether a place is in the library's text, rather than of what was made for a program's own names."""
-    return place.file == PRELUDE_FILE and place != LIBRARY
+    return is_unseen(place.file) and place != LIBRARY
 
 
-def is_shipped(file: str) -> bool:
-    """Whether a file is part of the language, and no program's."""
-    return file in UNSEEN or file.startswith(SHIPPED + os.sep)
+@functools.cache
+def is_unseen(file: str) -> bool:
+    """Whether a file is part of the language, or none at all: its errors are told where it was called."""
+    return file in UNSEEN or file.endswith(DERIVED) or file.startswith(SHIPPED + os.sep)
+
+
+def derived(place: Place) -> Place:
+    """A place of what a form became, whose errors are its callers'."""
+    return place._replace(file=place.file + DERIVED)
 
 
 class Var:

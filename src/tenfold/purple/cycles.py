@@ -35,7 +35,7 @@ def find_cycles(module: ir.Module) -> list[Cycle]:
     search = Search()
     for function in [*module.functions, module.main]:
         search.effect(function)
-    found = {cycle for cycle in search.found if not core.is_shipped(cycle.place.file)}
+    found = {cycle for cycle in search.found if not core.is_unseen(cycle.place.file)}
     return sorted(found, key=lambda cycle: (cycle.place.file, cycle.place.start))
 
 

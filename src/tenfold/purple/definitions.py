@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenfold.purple.core import Place
+from tenfold.purple.core import Place, derived
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.forms import USAGES
 from tenfold.purple.reader import Datum, Name, Sequence
@@ -46,6 +46,10 @@ def record_type(datum: Sequence, count: Any) -> list[Datum]:
     filled = [n if n.value in [g.value for g in given] else Datum(False, place) for n in names]
     out: list[Datum] = [form(word("deftype"), items[1], *names)]
     out.append(form(word("define"), form(makes[0], *given), form(word(f"mk-{kind}"), *filled)))
+    # Errors of what follows are told where it is called, and by its own names.
+    place = derived(place)
+    word = lambda text: Name(text, place)
+    form = lambda *parts: Sequence(list(parts), place)
     value, new = word("record"), word("new")
     if items[3].value != f"{kind}?":
         out.append(form(word("define"), form(items[3], value), form(word(f"{kind}?"), value)))

@@ -137,11 +137,12 @@ class Emission:
             unpacked = "{}" if var.borrowed else UNPACK[var.rep]
             args.append(unpacked.format(f"self->captured[{i}]"))
         rest = "true" if definition.rest else "false"
+        of_library = "true" if is_of_library(function, self.program) else "false"
         shape = (
             f"{{{c_string(core.shown(function.name))}, code_{name}, {required}, {rest}, "
             f"{len(keywords)}, {f'keywords_{name}' if keywords else 'NULL'}, {len(function.captured)}, "
             f"{{{self.names.definition(function.place)}}}, "
-            f"{c_string(core.signature(definition))}, {'true' if is_of_library(function) else 'false'}}}"
+            f"{c_string(core.signature(definition))}, {of_library}}}"
         )
         call = f"{name}({', '.join(args)})"
         simple = not definition.rest and not keywords

@@ -7,7 +7,6 @@ from collections import Counter
 
 from tenfold.purple import core, ir
 from tenfold.purple.constants import c_string
-from tenfold.purple.core import PRELUDE_FILE
 from tenfold.purple.emit_lines import FAILED, c_type, is_of_library
 from tenfold.purple.emit_operations import Operations
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Block, Constant, Drop, Function, Let, Variable
@@ -152,7 +151,7 @@ class EmitGroup(Operations):
                 self.source_line(each.place)
                 procedure = self.atom(each.args[0], owned=True)
                 call = f"pu_call_tail({procedure}, {self.array(each.args[1:], each.keywords)})"
-                if each.place.file != PRELUDE_FILE:
+                if not core.is_unseen(each.place.file):
                     call = f"pu_tail_at({call}, {self.where(each.place)})"
                 if self.function.has_hole:
                     self.into_hole(call)
@@ -204,7 +203,7 @@ class EmitGroup(Operations):
         else:
             self.source_line(each.place)
             call = f"{callee.cname}({self.passed(callee, each.args)})"
-            told = each.place.copied or is_of_library(callee)
+            told = each.place.copied or is_of_library(callee, self.names.program)
             note = self.called(callee, each.place) if told else ""
             if note and callee.rep == VALUE:
                 name = c_string(each.place.copied or core.shown(callee.name))

@@ -7,16 +7,15 @@ from collections.abc import Iterable
 
 from tenfold.purple import core
 from tenfold.purple.constants import c_string, immediate, plain
-from tenfold.purple.core import PRELUDE_FILE
 from tenfold.purple.emit_names import C_WORDS, Names, identifier, reads
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Function, Variable, words
 from tenfold.purple.values import Keyword
 
 
-def is_of_library(function: Function) -> bool:
-    """Whether it is a procedure of the library that programs call by its name."""
-    public = function.name.startswith("prelude::") and not function.name.startswith("prelude::%")
-    return public and function.place.file == PRELUDE_FILE
+def is_of_library(function: Function, program: core.Program) -> bool:
+    """Whether it is a procedure of the library, or one that a form became, that programs call by name."""
+    public = function.name in program.globals and not core.shown(function.name).startswith("%")
+    return public and core.is_unseen(function.place.file)
 
 
 C_TYPES = {VALUE: "Value ", INT: "int64_t ", FLOAT: "double ", BOOL: "bool "}
@@ -134,17 +133,17 @@ class Writer:
         if not place.line or place == core.LIBRARY:
             return ""
         owns = "".join(f"pu_own({c_string(name)}); " for name in names)
-        if place.file == PRELUDE_FILE:  # its callers are whose error it is
+        if core.is_unseen(place.file):  # its callers are whose error it is
             return owns
         blamed = f"{owns}pu_blame({c_string(place.copied)}); " if place.copied else ""
         return f"{blamed}pu_at({self.where(place)}); "
 
     def called(self, function: Function, place: core.Place) -> str:
         """C that notes the call of a function that failed."""
-        if place.file == PRELUDE_FILE:
+        if core.is_unseen(place.file):
             return ""
         name = core.shown(function.name)
-        blamed = place.copied or (name if is_of_library(function) else "")
+        blamed = place.copied or (name if is_of_library(function, self.names.program) else "")
         blame = f"pu_blame({c_string(blamed)}); " if blamed else ""
         return f"{blame}pu_in({c_string(name)}, {self.where(place)}); "
 

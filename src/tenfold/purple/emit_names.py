@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from tenfold.purple import core, ir
 from tenfold.purple.constants import Constants
-from tenfold.purple.core import PRELUDE_FILE
 from tenfold.purple.ir import Atom, Block, Drop, Let, Variable
 from tenfold.purple.rows import RowTables
 
@@ -64,7 +63,7 @@ class Names:
 
     def definition(self, place: core.Place) -> str:
         """The same of a definition; those of the library are nowhere that its users could look at."""
-        return "NULL, 0, 0, 0" if place.file == PRELUDE_FILE else self.where(place)
+        return "NULL, 0, 0, 0" if core.is_unseen(place.file) else self.where(place)
 
     def globals(self, name: str) -> str:
         return _named(self.shared.globals, name, "global_")

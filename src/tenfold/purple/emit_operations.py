@@ -7,7 +7,6 @@ import re
 from tenfold.purple import core, foreign, ir
 from tenfold.purple.blame import SPOKEN
 from tenfold.purple.constants import c_string
-from tenfold.purple.core import PRELUDE_FILE
 from tenfold.purple.effects import PARTS
 from tenfold.purple.emit_lines import Writer
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Atom, Function, Let, Variable
@@ -80,7 +79,7 @@ class Operations(Writer):
             case ir.CallClosure():
                 call = f"pu_call({self.atom(op.args[0])}, {self.array(op.args[1:], op.keywords)})"
                 note = f"pu_in_call({self.atom(op.args[0])}, {self.where(each.place)}); "
-                if each.place.file == PRELUDE_FILE:
+                if core.is_unseen(each.place.file):
                     note = f"pu_blame_given({self.atom(op.args[0])}); "
                 self.line(f"if (PU_UNLIKELY(!({target}{call}))) {self.leave(each.on_error, note)}")
             case ir.MakeClosure():
@@ -197,7 +196,7 @@ class Operations(Writer):
                 self.line(f"(void){result};")
         elif form.fails:
             call = form.c.format(*args)
-            if op.name == "%apply-tail" and each.place.file != PRELUDE_FILE:
+            if op.name == "%apply-tail" and not core.is_unseen(each.place.file):
                 call = f"pu_tail_at({call}, {self.where(each.place)})"
             if any(op.owned()):  # it releases what it owns where it fails: no test may fail it before
                 self.line(f"if (PU_UNLIKELY(!({target}{call}))) {fails}")
@@ -229,7 +228,7 @@ class Operations(Writer):
         op = each.op
         if not isinstance(op, ir.Prim) or op.name != "apply" or op.applied or not op.args:
             return ""
-        chosen = op.chosen and (each.place.copied or each.place.file == PRELUDE_FILE)
+        chosen = op.chosen and (each.place.copied or core.is_unseen(each.place.file))
         return "" if chosen else f"pu_blame_given({self.atom(op.args[0])}); "
 
     def call(self, each: Let, function: Function, call: str, target: str) -> None:

@@ -49,12 +49,16 @@ def _by_file(module: ir.Module) -> dict[str, list[list[Function]]]:
     """The functions of each file, in groups that stay together. Without imports, what the program uses of
     the prelude is its own, as it stands beside its callers."""
     own = module.program.file
-    imported = {f.place.file for f in module.functions} - {own, PRELUDE_FILE, ""}
+    imported = {_file(f) for f in module.functions} - {own, PRELUDE_FILE, ""}
     found: dict[str, list[list[Function]]] = {own: []}
     for group in tail_groups([*module.functions, module.main]):
         is_own = module.main in group or not imported
-        found.setdefault(own if is_own else group[0].place.file or own, []).append(group)
+        found.setdefault(own if is_own else _file(group[0]) or own, []).append(group)
     return found
+
+
+def _file(function: Function) -> str:
+    return function.place.file.removesuffix(core.DERIVED)
 
 
 def _in_parts(files: dict[str, list[list[Function]]], own: str) -> dict[str, list[list[Function]]]:

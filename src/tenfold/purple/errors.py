@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tenfold.base.errors import TenfoldError
-from tenfold.purple.core import NOWHERE, UNSEEN, Place
+from tenfold.purple.core import NOWHERE, Place, is_unseen
 from tenfold.purple.values import NIL, ErrorValue
 
 STACK_SHOWN = 12
@@ -52,7 +52,7 @@ class PurpleError(TenfoldError):
 
     def defined(self, name: str, place: Place, signature: str | None = None) -> PurpleError:
         """Show the definition of what was used wrongly: its place, or how the library writes it."""
-        if place.file not in UNSEEN:
+        if not is_unseen(place.file):
             return self.note(f"{name} is defined here", place)
         if self.help is None and signature:
             self.help = f"it is written {signature}"

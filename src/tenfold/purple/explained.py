@@ -17,7 +17,7 @@ from tenfold.explain.sources import Lines, recorded_lines, source_stage
 from tenfold.explain.stages import Stage, clipped
 from tenfold.purple import emit_c, memory
 from tenfold.purple.constants import c_string
-from tenfold.purple.core import UNSEEN
+from tenfold.purple.core import UNSEEN, is_unseen
 from tenfold.purple.deep_stack import with_deep_stack
 from tenfold.purple.interpret import Session, expand_program
 from tenfold.purple.prims.control import Exit
@@ -119,7 +119,7 @@ def _compiled(text: str, path: str) -> _Compiled:
     return _Compiled(
         path,
         _closer((line for line, _ in owned), path),
-        [(place.file, place.line) if place and place.file not in UNSEEN else None for _, place in owned],
+        [(place.file, place.line) if place and not is_unseen(place.file) else None for _, place in owned],
         c_lines,
         c_places,
         (
@@ -149,7 +149,7 @@ def _c_lines(text: str, files: dict[str, str]) -> tuple[list[str], list[FileLine
         found = _LINE.match(line)
         if found:
             file = files.get(found[2], UNSEEN[0])
-            place = (file, int(found[1])) if file not in UNSEEN else None
+            place = (file, int(found[1])) if not is_unseen(file) else None
             continue
         if not line.startswith(" "):  # labels, and what is outside of functions
             place = None

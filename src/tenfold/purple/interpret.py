@@ -177,6 +177,8 @@ class Session:
         if isinstance(form, core.Ffi):
             return UNSPECIFIED
         try:
+            if isinstance(form, core.Define) and isinstance(form.value, core.Lambda):
+                self.unit.defined[form.value] = core.shown(form.name)
             with warnings.catch_warnings():  # what Python would say of its own syntax is not about Purple's
                 warnings.simplefilter("ignore", SyntaxWarning)
                 code = compile(form_module(self.unit, form), form.place.file, "exec")
@@ -237,7 +239,7 @@ class Session:
             found = self._bad_call(error) or _internal(error, frames)
         blame(found, steps[::-1])
         if found.place is NOWHERE:
-            own = [i for i, (_, place) in enumerate(frames) if place.file not in UNSEEN]
+            own = [i for i, (_, place) in enumerate(frames) if not core.is_unseen(place.file)]
             found.place = frames[own[-1]][1] if own else NOWHERE
             # Each was called by the frame before it; what the innermost one called is where it failed.
             found.stack = [(frames[i + 1][0], frames[i][1]) for i in own[-2::-1] if frames[i + 1][0]]
@@ -257,10 +259,10 @@ class Session:
                 operation = self.unit.operations.get(key)
                 call = self.unit.calls.get(key)
                 callee = self._library_name(self._callee(call.function, frame)) if call is not None else ""
-                yield Step(key[0] == core.PRELUDE_FILE, operation, call, callee)
+                yield Step(core.is_unseen(key[0]), operation, call, callee)
             elif frame.f_code is run.__code__ and frame.f_locals["tail"].place is not NOWHERE:
                 tail = frame.f_locals["tail"]
-                in_library = tail.place.file == core.PRELUDE_FILE
+                in_library = core.is_unseen(tail.place.file)
                 yield Step(in_library, None, None, "" if in_library else self._library_name(tail.function))
             elif frame.f_code is _apply.__code__:
                 yield Step(False, None, None, self._library_name(frame.f_locals["function"]), applied=True)
@@ -269,9 +271,10 @@ class Session:
     def _library_name(self, function: Any) -> str:
         """The name of a procedure of the library that programs call; "" of any other."""
         known = self.unit.functions.get(getattr(function, "__name__", ""))
-        if known is None or known.place.file != core.PRELUDE_FILE or known.name.startswith("%"):
+        if known is None or not core.is_unseen(known.place.file):
             return ""
-        return known.name if self.unit.flow.known.get(f"prelude::{known.name}") is known else ""
+        shown = self.unit.defined.get(known, "%")
+        return "" if shown.startswith("%") else shown
 
     def _frames(self, traceback: types.TracebackType | None) -> list[tuple[str, Place]]:
         """Purple's frames, outermost first: the function's name, and the place where it was."""
@@ -282,7 +285,7 @@ class Session:
             frame = traceback.tb_frame
             if frame.f_globals is self.namespace:
                 found.append((frame, traceback.tb_lasti))
-                if frame.f_code.co_filename not in UNSEEN:
+                if not core.is_unseen(frame.f_code.co_filename):
                     last_tail = None
             elif frame.f_code is run.__code__ and _is_seen(frame.f_locals["tail"].place):
                 last_tail, callers = frame.f_locals["tail"].place, len(found)
@@ -398,7 +401,7 @@ class Session:
 
 def _is_seen(place: Place) -> bool:
     """Whether a place means something to people."""
-    return place is not NOWHERE and place.file not in UNSEEN
+    return place is not NOWHERE and not core.is_unseen(place.file)
 
 
 def _name_read(error: BaseException) -> str:

@@ -292,14 +292,14 @@ class Copy:
         return found.var
 
     def at(self, node: core.Node) -> Place:
-        if node.place.file != core.PRELUDE_FILE:
+        if not core.is_unseen(node.place.file):
             return node.place
         called = node.function if isinstance(node, Call) else None
         given = self.inside.get(called.var) if isinstance(called, Local) else None
         if (
             isinstance(given, Global | PrimRef)
             and not given.place.copied
-            and given.place.file != core.PRELUDE_FILE
+            and not core.is_unseen(given.place.file)
         ):
             return self.place._replace(copied="")  # the program named it: errors are its own
         return self.place
@@ -321,7 +321,7 @@ class Copy:
                 changed["keywords"] = tuple(
                     (word, self.var(v), default) for word, v, default in made.keywords
                 )
-                changed["derived"] = made.derived or node.place.file == core.PRELUDE_FILE
+                changed["derived"] = made.derived or core.is_unseen(node.place.file)
             case Let() | Letrec():
                 changed["bindings"] = tuple((self.var(v), value) for v, value in made.bindings)
             case core.SetLocal():

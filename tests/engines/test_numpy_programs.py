@@ -16,7 +16,7 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import EngineError, IndexOutOfRange
 from tenfold.engines.numpy import programs
-from tenfold.engines.numpy.plan import plan, run
+from tenfold.engines.numpy.plan import WARM, plan, run
 from tenfold.flat.ir import Function, TensorType, Value
 
 
@@ -132,6 +132,34 @@ def test_constants_and_what_two_ops_compute_alike_take_no_steps():
     (result,) = run(function, [np.arange(3, dtype="float32")])
     np.testing.assert_allclose(result, 2 * np.exp(np.arange(3) - 6), rtol=1e-6)
     assert len(plan(function).steps) == 3  # a subtraction, one exponential, the sum
+
+
+def test_a_plan_that_is_written_out_gives_what_its_steps_give():
+    x, y = Value(TensorType(dtypes.float32, (2, 3))), Value(TensorType(dtypes.float32, (3,)))
+    order, places = flat.top_k(x * y, 2)
+    function = Function([x, y], [flat.exp(order) + 0.5, x, places, flat.full((2,), 7, dtypes.int32), order])
+    constant = Function([], [flat.full((3,), 2.0, dtypes.float32)])
+    draws = np.random.default_rng(0)
+    for _ in range(WARM + 3):
+        arrays = [draws.normal(size=(2, 3)).astype("float32"), draws.normal(size=3).astype("float32")]
+        written = plan(function).written_out
+        product = arrays[0] * arrays[1]
+        top = -np.sort(-product, axis=1)[:, :2]
+        found = run(function, arrays)
+        for result, expected in zip(
+            found, (np.exp(top) + 0.5, arrays[0], np.argsort(-product)[:, :2], 7, top)
+        ):
+            np.testing.assert_allclose(result, np.broadcast_to(expected, result.shape), rtol=1e-6)
+        assert run(constant, [])[0].tolist() == [2.0, 2.0, 2.0]
+    assert written is not None
+
+
+def test_a_plan_that_frees_what_it_read_is_not_written_out():
+    x = Value(TensorType(dtypes.float32, (100, 100)))
+    function = Function([x], [flat.exp(flat.sin(x) * 2)])
+    for _ in range(WARM + 3):
+        run(function, [np.zeros((100, 100), "float32")])
+    assert plan(function).written_out is None
 
 
 def test_random_numbers_are_xlas():

@@ -2,11 +2,13 @@
 
 Values have numbered slots, first those of the parameters. An intermediate is freed by the last step that
 reads it, unless all of them are small. Composites dissolve into their bodies. What follows from constants
-alone is computed here, and what two ops compute alike is computed once.
+alone is computed here, and what two ops compute alike is computed once. A short plan that runs again and
+again is written out as a Python function, without the loop.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any
@@ -32,7 +34,7 @@ class Plan:
     """The steps of a function. `slots` has the constants, whose memory is `taken`, and None for what is
     computed. `raw` says of each step what it was made from."""
 
-    __slots__ = ("arity", "raw", "results", "slots", "steps", "taken")
+    __slots__ = ("arity", "left", "raw", "results", "slots", "steps", "taken", "written_out")
 
     def __init__(
         self, arity: int, slots: list[Array | None], raw: Sequence[Raw], results: Sequence[int], frees: bool
@@ -57,9 +59,16 @@ class Plan:
         self.raw.reverse()
         self.steps.reverse()
         self.taken = {id(memory_of(slot)) for slot in slots if slot is not None}
+        self.written_out: Callable[[Sequence[Array]], list[Array]] | None = None
+        self.left = 0 if frees or len(self.raw) > SHORT else WARM  # runs until it is written out
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """The results; they may share memory with the arrays and with each other."""
+        if self.written_out is not None:
+            return self.written_out(arrays)
+        self.left -= 1
+        if not self.left:
+            self.written_out = _written_out(self)
         slots: list[Any] = self.slots.copy()
         slots[: self.arity] = arrays
         if type(arrays) is list:
@@ -74,6 +83,43 @@ class Plan:
                 for place, each in zip(result, kernel(*given)):  # type: ignore[arg-type]
                     slots[place] = each
         return [slots[place] for place in self.results]
+
+
+SHORT = 16  # steps that are written out
+WARM = 8  # runs, after which that takes less time than it saves
+
+
+def _written_out(plan: Plan) -> Callable[[Sequence[Array]], list[Array]]:
+    constants = {place: slot for place, slot in enumerate(plan.slots) if slot is not None}
+    wiring = tuple([(operands, outs) for _, operands, outs in plan.raw])
+    write = _writer(plan.arity, tuple(constants), wiring, plan.results)
+    return write(*constants.values(), *[kernel for kernel, _, _ in plan.raw])
+
+
+@functools.lru_cache(1000)
+def _writer(
+    arity: int, constants: tuple[int, ...], wiring: Sequence[tuple[Any, Any]], results: tuple[int, ...]
+) -> Callable[..., Callable[[Sequence[Array]], list[Array]]]:
+    """Makes the function that runs such steps, of the constants and the kernels."""
+
+    def names(places: Iterable[int]) -> str:
+        return "".join([f"v{place}, " for place in places])
+
+    steps = [
+        f"  {names(outs) if len(outs) > 1 else f'v{outs[0]}'} = kernel{i}({names(operands)})\n"
+        for i, (operands, outs) in enumerate(wiring)
+    ]
+    code = (
+        f"def write({names(constants)}{''.join([f'kernel{i}, ' for i in range(len(wiring))])}):\n"
+        " def run(arrays):\n"
+        f"  {names(range(arity)) or '()'} = arrays\n"
+        f"{''.join(steps)}"
+        f"  return [{names(results)}]\n"
+        " return run\n"
+    )
+    scope: dict[str, Any] = {}
+    exec(code, scope)
+    return scope["write"]
 
 
 def plan(function: Function) -> Plan:

@@ -25,7 +25,7 @@ from tenfold.trace.gradient import NOTHING, Backward, GradientNode, backward_of
 from tenfold.trace.graph import Node, Value as TraceValue
 from tenfold.trace.late_numbers import loose_key, open_numbers, varies
 
-AGAIN = 4  # runs of a program after which one plan of all its parts saves more than it takes to make
+AGAIN = 32  # runs of a program after which one plan of all its parts saves more than it takes to make
 MOST = 50_000  # parts of all plans that are kept, of some hundred bytes each
 _sums = Bounded()  # plans that add two values of a type
 Values = tuple[Value, ...]

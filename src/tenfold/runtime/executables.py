@@ -28,6 +28,7 @@ from tenfold.flat.quotients import rounded_once
 from tenfold.flat.reducing import summed_wide
 from tenfold.flat.regions import everywhere
 from tenfold.flat.sharding import unconstrained
+from tenfold.flat.split_products import products_apart
 from tenfold.flat.structured import Check
 from tenfold.flat.windows import Convolution
 from tenfold.mlir import stablehlo
@@ -255,7 +256,7 @@ def _prepared(function: Function, device: Device) -> Function:
         if not is_alone:  # XLA's partitioner knows nothing of kernels of our own
             return everywhere(function, lambda part: narrowed(on_cuda(part)), "cuda")
         function = transposed_before_loops(function, "triton")
-        return everywhere(function, lambda part: absorbed(narrowed(on_cuda(part))), "triton")
+        return everywhere(function, lambda part: absorbed(products_apart(narrowed(on_cuda(part)))), "triton")
     if is_alone and any(isinstance(op, Convolution) for op in function.ops):
         from tenfold.engines.onednn.convolutions import by_onednn
 

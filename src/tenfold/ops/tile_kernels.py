@@ -293,9 +293,10 @@ def fits_norm(x: Value, width: int) -> bool:
 
 def call_norm(x: Value, weight: Value, bias: Value, width: int, eps: float) -> tuple[Value, Value, Value]:
     rows, block = x.numel // width, block_of(width)
+    warps = max(1, min(16, block // 1024))  # few: a row's sums wait for all of them
     number = TensorType(dtypes.float32, (rows,))
     out, mean, variance = call(
-        norm, [x, weight, bias], [x.type, number, number], rows, warps_of(block),
+        norm, [x, weight, bias], [x.type, number, number], rows, warps,
         width=width, block=block, eps=float(eps),
     )  # fmt: skip
     return out, mean, variance
@@ -327,7 +328,7 @@ def fits_pointwise(x: Value) -> bool:
 def call_pointwise(function: str, x: Value) -> Value:
     grid = -(-x.numel // (STRIP * UNROLLED))
     wide = flat.convert(x, dtypes.float32)
-    found = call(pointwise, [wide], [wide.type], grid, 4, function=function, count=x.numel)[0]
+    found = call(pointwise, [wide], [wide.type], grid, 8, function=function, count=x.numel)[0]
     return flat.convert(found, x.dtype)
 
 
@@ -338,7 +339,7 @@ def call_pointwise_gradient(function: str, cotangent: Value, x: Value) -> Value:
     grid = -(-rows // each) * -(-width // STRIP)
     inputs = [flat.convert(cotangent, dtypes.float32), flat.convert(x, dtypes.float32)]
     found = call(
-        pointwise_gradient, inputs, [inputs[0].type], grid, 4,
+        pointwise_gradient, inputs, [inputs[0].type], grid, 8,
         function=function, width=width, rows=rows, each=each,
     )[0]  # fmt: skip
     return flat.convert(found, x.dtype)

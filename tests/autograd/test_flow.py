@@ -406,49 +406,6 @@ def test_a_write_that_no_gradient_needs_is_allowed():
         assert float(x.grad.sum()) == 12
 
 
-@pytest.mark.usefixtures("on_xla")
-def test_forward_and_backward_are_one_program():
-    from tenfold.runtime import executables
-
-    def step(scale):
-        x = tn.tensor(DATA, requires_grad=True)
-        loss = (x * scale).tanh().sum()
-        loss.backward()
-        tn.eval(loss, x.grad)
-        return x.grad
-
-    step(tn.ones(2, 3).eval())
-    other = tn.full((2, 3), 2.0).eval()
-    with executables.counting_compiles() as compiles:
-        step(other)
-    assert compiles == 0
-
-
-@pytest.mark.usefixtures("collects_quickly")
-def test_the_graph_is_let_go_after_backward():
-    import gc
-    import weakref
-
-    x = tn.tensor(DATA, requires_grad=True)
-    h = x.exp()
-    reference = weakref.ref(h)
-    loss = (h * h).sum()
-    loss.backward()
-    loss.item()
-    del h
-    gc.collect()
-    assert reference() is None
-
-
-def test_gradients_of_one_result_are_taken_one_after_the_other():
-    def case(m):
-        x, y = leaf(m), leaf(m)
-        total = (x.exp() + y.exp()).sum()
-        return [*m.autograd.grad(total, x), *m.autograd.grad(total, y)]
-
-    agree(case)
-
-
 @pytest.mark.parametrize("name", ["i0", "i0e", "i1", "i1e"])
 def test_modified_bessel_functions_have_second_derivatives_at_zero(name):
     def second(lib):
@@ -466,14 +423,6 @@ def test_a_gradient_may_be_given_to_a_result():
     assert result.grad.tolist() == [3, 3]
     result.grad = None
     assert result.grad is None
-
-
-def test_a_hook_runs_without_gradients():
-    for m in (tn, torch):
-        x, w = leaf(m), leaf(m)
-        x.register_hook(lambda g, w=w: g * w)
-        (x * 2).sum().backward()
-        assert not x.grad.requires_grad
 
 
 @pytest.mark.parametrize("write", [lambda x: x.detach().mul_(5), lambda x: x.data.mul_(5)])
@@ -530,22 +479,6 @@ def test_no_tensor_is_its_own_gradient():
     x = tn.ones(2, requires_grad=True)
     with pytest.raises(tn.GradientError, match="its own gradient"):
         x.grad = x
-
-
-@pytest.mark.parametrize("hooked", [False, True])
-def test_several_gradients_are_taken_at_once(hooked):
-    x, y = tn.tensor([1.0, 2.0], requires_grad=True), tn.tensor([3.0, 4.0], requires_grad=True)
-    product = x * y
-    if hooked:
-        product.register_hook(lambda g: g * 10)
-    starts = [tn.eye(2), tn.tensor([5.0, 6.0])]
-    by_x, by_y = tn.autograd.grad([product, x.sum()], [x, y], starts, is_grads_batched=True)
-    times = 10 if hooked else 1
-    assert by_x.tolist() == [[3 * times + 5, 5], [6, 4 * times + 6]]
-    assert by_y.tolist() == [[times, 0], [0, 2 * times]]
-    assert not by_x.requires_grad
-    with pytest.raises(tn.ArgumentError, match="all have one size"):
-        tn.autograd.grad(x * 2, x, is_grads_batched=True)
 
 
 def test_the_arguments_of_older_programs_keep_their_places():

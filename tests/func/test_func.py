@@ -11,7 +11,6 @@ import torch
 
 import tenfold as tn
 from tenfold.runtime.executables import counting_compiles
-from tenfold.trace.context import context
 from tests.func.cases import BATCH, MATRIX, VECTOR, same
 
 
@@ -195,19 +194,6 @@ def test_parameters_that_are_parts_of_others_are_trained_inside_a_transformation
     assert losses(True) == pytest.approx(losses(False))
 
 
-@pytest.mark.parametrize("make", [tn.nn.Parameter, tn.Tensor.requires_grad_], ids=["parameter", "tensor"])
-def test_a_loop_that_writes_to_a_leaf_it_read_is_refused(make):
-    weight = make(tn.zeros(3))
-
-    def body(count, total):
-        with tn.no_grad():
-            weight.add_(1)
-        return count + 1, total + weight.sum()
-
-    with pytest.raises(tn.errors.GradientError, match="writes to a tensor that collects gradients"):
-        tn.while_loop(lambda count, total: count < 3, body, (tn.tensor(0), tn.tensor(0.0)))
-
-
 # Errors
 
 
@@ -255,27 +241,6 @@ def double(x):
 def test_mistakes_are_explained(call, message):
     with pytest.raises(tn.TenfoldError, match=message):
         call(tn.tensor(BATCH))
-
-
-def test_what_tensors_from_outside_hold_may_decide():
-    x, mask = tn.tensor(BATCH), tn.arange(4) > 0
-
-    def choose(a):
-        return a[mask] * 2, a.masked_select(tn.arange(4) != 1), a.tensor_split(tn.tensor([2]))[0]
-
-    for found, row in zip(tn.func.vmap(choose)(x), zip(*[choose(each) for each in x]), strict=True):
-        assert found.tolist() == tn.stack(row).tolist()
-    values, tangents = tn.func.jvp(choose, (x[0],), (x[1],))
-    assert [each.tolist() for each in values] == [each.tolist() for each in choose(x[0])]
-    assert [each.tolist() for each in tangents] == [each.tolist() for each in choose(x[1])]
-    with pytest.raises(tn.TraceError, match="records f once"):
-        tn.func.vmap(lambda a: a[mask * a > 0])(x)
-
-
-def test_a_failed_recording_leaves_nothing_behind():
-    with pytest.raises(tn.TraceError):
-        tn.func.vmap(lambda a: a.add_(1).sum().item())(tn.tensor(BATCH))
-    assert context.recorder is None and (tn.ones(2) + 1).tolist() == [2.0, 2.0]
 
 
 def test_a_functionalized_function_gives_what_it_gave():

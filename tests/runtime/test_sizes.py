@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tenfold as tn
-from tenfold.base.errors import ArgumentError, IndexOutOfRange
+from tenfold.base.errors import ArgumentError
 from tenfold.compiler import mark_dynamic, mark_static
 from tenfold.runtime.executables import counting_compiles
 
@@ -114,43 +114,6 @@ def test_sizes_up_to_an_error_are_open():
     assert compiles == 1
     with pytest.raises(ValueError):
         add(zeros(21))
-
-
-def test_a_failed_check_tells_the_size_of_the_call():
-    pick = tn.compile(lambda x, i: x[i], dynamic=True)
-    pick(ones(5), tn.tensor([1, 2, 3]))
-    with pytest.raises(IndexOutOfRange, match="out of range for dimension 0 of size 7"):
-        pick(ones(7), tn.tensor([1, 7, 3])).tolist()
-    assert pick(ones(8), tn.tensor([1, 7, 3])).tolist() == [1, 1, 1]
-
-
-def test_written_state_and_written_arguments_are_right():
-    count = zeros(3)
-
-    def step(x):
-        count.add_(x.sum(0))
-        x.mul_(2)
-        return x + 1
-
-    run = tn.compile(step, dynamic=True)
-    for size in (4, 6, 3):
-        x = ones(size, 3)
-        assert run(x).tolist() == [[3.0] * 3] * size
-        assert x.tolist() == [[2.0] * 3] * size
-    assert count.tolist() == [13.0] * 3
-
-
-def test_random_numbers_are_those_of_the_true_size():
-    def noisy(x):
-        return x + tn.rand(*x.shape), tn.rand(3)
-
-    for shape in ((5, 3), (4, 6)):
-        results = []
-        for dynamic in (False, True):
-            tn.manual_seed(3)
-            results.append([each.numpy() for each in tn.compile(noisy, dynamic=dynamic)(zeros(*shape))])
-        for closed, open in zip(*results, strict=True):
-            np.testing.assert_array_equal(closed, open)
 
 
 def test_the_second_size_opens_its_dimension_and_the_first_stays_as_it_is():
@@ -266,30 +229,3 @@ def test_a_growing_sequence_compiles_once_for_each_power_of_two():
     for _ in range(20):
         expected = grow(expected)
     assert tokens.tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "bool", "complex64"])
-def test_open_sizes_know_every_dtype(dtype):
-    def parts(x):
-        return x.sum(0), x[1:], tn.cat([x, x]), x.reshape(-1)
-
-    compiled = tn.compile(parts, dynamic=True)
-    with counting_compiles() as compiles:
-        for size in (5, 16, 9):
-            numbers = np.random.default_rng(size).integers(0, 3, (size, 3))
-            given = numbers.astype(tn.dtypes.BY_NAME[dtype].numpy)
-            for result, wanted in zip(compiled(tn.tensor(given)), parts_of(given), strict=True):
-                np.testing.assert_array_equal(result.numpy(), wanted.astype(result.numpy().dtype))
-    assert compiles <= 1
-
-
-def parts_of(x):
-    """In NumPy; numbers this small are exact."""
-    total = x.astype(complex if x.dtype.kind == "c" else float).sum(0)
-    return total, x[1:], np.concatenate([x, x]), x.ravel()
-
-
-def test_a_slice_that_ends_early_where_all_sizes_are_small_is_right():
-    first = tn.compile(lambda x, y: (x @ y.T).view(1, -1)[0, :5], dynamic=True)
-    for rows, columns in ((5, 9), (4, 4), (2, 2), (2, 3)):
-        assert first(tn.ones(rows, 4), tn.ones(columns, 4)).shape == (min(rows * columns, 5),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import tenfold as tn
 
@@ -70,3 +71,9 @@ def test_gradcheck_compares_tangents_and_batches():
 
     only = {"check_forward_ad": True, "check_backward_ad": False, "check_undefined_grad": False}
     assert not tn.autograd.gradcheck(Wrong.apply, x, raise_exception=False, **only)
+
+
+@pytest.mark.parametrize("library", [tn, torch])
+def test_empty_inputs_pass_in_forward_mode_too(library):
+    x = library.rand(0, 1, dtype=library.complex128, requires_grad=True)
+    assert library.autograd.gradcheck(lambda x: library.diagonal(x), (x,), check_forward_ad=True)

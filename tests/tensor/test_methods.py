@@ -149,3 +149,11 @@ def test_the_same_data_as_another_class(L):
     assert type(mine) is Mine and x.tolist() == [0, 0]
     with pytest.raises(TypeError):
         x.as_subclass(int)
+
+
+@pytest.mark.parametrize("library", [tn, torch])
+def test_a_hook_after_accumulation_returns_nothing(library):
+    x = library.ones(2, requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda leaf: leaf.grad)
+    with pytest.raises(RuntimeError):
+        x.sum().backward()

@@ -328,7 +328,7 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 
 @located
-def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
     """Call `hook(self)` whenever `backward` has added to this leaf's `grad`. It may write to the leaf."""
     if self._leaf is None:
         raise GradientError("only a leaf that requires gradients has them accumulated")
@@ -336,8 +336,8 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
     def call() -> None:
         owner = held()
-        if owner is not None:
-            hook(owner)
+        if owner is not None and hook(owner) is not None:
+            raise GradientError("a hook that is called after a gradient was accumulated returns None")
 
     hooks = self._leaf.after = Noticed() if self._leaf.after is None else self._leaf.after
     return RemovableHandle(hooks, call)

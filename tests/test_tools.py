@@ -60,45 +60,50 @@ def test_helpers_of_tests_are_examined_by_the_tests_around_them():
     assert affected([tests / "capi" / "conftest.py"]) == []
 
 
-def test_tests_that_fail_unchanged_kill_no_mutant(tmp_path: Path, monkeypatch, capsys):
-    source = Path("src/tenfold/nn/plus.py")
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project of one function and three tests of it, of which one fails, and a copy of it."""
+    files = {
+        "pytest.ini": "[pytest]\n",
+        "src/plus.py": "def plus(a):\n    return a + 1\n",
+        "tests/test_plus.py": "from plus import plus\n"
+        "def test_wrong(): assert plus(1) == 3\n"
+        "def test_right(): assert plus(1) == 2\n"
+        "def test_other(): pass\n",
+    }
     for root in tmp_path / "main", tmp_path / "copy":
-        (root / source).parent.mkdir(parents=True)
-        (root / source).write_text("def plus(a): return a + 1\n")
-        (root / "tests" / "nn").mkdir(parents=True)
+        for name, text in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        (root / "tools").symlink_to(ROOT / "tools")
     monkeypatch.setattr(mutating, "ROOT", tmp_path / "main")
-    broken, good = Selection(("tests/nn/test_broken.py",)), Selection(("tests/nn/test_plus.py",))
-    monkeypatch.setattr(mutating, "selections", lambda path: [broken, good])
-    ran = []
+    monkeypatch.setattr(mutating, "selections", lambda path: [Selection(("tests/test_plus.py",))])
+    return tmp_path / "main" / "src/plus.py"
 
-    def passes(selection, tree, seconds, more=()):
-        if more:
-            Path(more[-1]).write_text(json.dumps({f"{source}:1": ["tests/nn/test_plus.py::test_one"]}))
-        text = (tree / source).read_text()
-        ran.append((selection, text))
-        return selection is not broken and "a + 1" in text, 1.0
 
-    monkeypatch.setattr(mutating, "_pass", passes)
-    baseline = mutating.Baseline(tmp_path / "copy", 1)
-    for mutant in mutants(tmp_path / "main" / source):
-        assert mutating.judge(mutant, baseline) == mutating.Verdict(True, good)
-    assert [selection for selection, _ in ran].count(broken) == 1
-    assert [selection for selection, text in ran if "a + 1" not in text] == [
-        Selection(("tests/nn/test_plus.py::test_one",))
-    ] * len(mutants(tmp_path / "main" / source))
-    assert capsys.readouterr().out == "left out, fails unchanged: pytest tests/nn/test_broken.py\n"
+def test_tests_that_fail_unchanged_kill_no_mutant(project, tmp_path, capsys):
+    baseline = mutating.Baseline(tmp_path / "copy", 60)
+    (selection,) = mutating.selections(project)
+    minus, two = mutants(project)
+    for mutant in (minus, two):
+        assert mutating.judge(mutant, baseline) == mutating.Verdict(True, selection)
+    assert capsys.readouterr().out == "left out, fails unchanged: tests/test_plus.py::test_wrong\n"
+    assert baseline.parts(selection, minus) == [Selection(("tests/test_plus.py::test_right",)), selection]
+    (tmp_path / "copy/tests/test_plus.py").write_text("def test_right(): pass\ndef test_wrong(): assert 0\n")
+    assert mutating.judge(minus, baseline) == mutating.Verdict(True)
+    assert (tmp_path / "copy/src/plus.py").read_text() == project.read_text()
 
 
 def test_a_mutant_has_a_few_times_as_long_as_the_unchanged_sources(tmp_path, monkeypatch):
     good, slow = Selection(("tests/nn/test_plus.py",)), Selection(("tests/nn/test_slow.py",))
     took, asked = {good: 10, slow: 1000}, []
 
-    def passes(selection, tree, seconds, more):
-        Path(more[-1]).write_text("{}")
+    def run(selection, tree, seconds, more):
+        Path(more[-1]).write_text('{"callers": {}, "failed": []}')
         asked.append(seconds)
-        return True, took[selection]
+        return 0, took[selection]
 
-    monkeypatch.setattr(mutating, "_pass", passes)
+    monkeypatch.setattr(mutating, "_run", run)
     baseline = mutating.Baseline(tmp_path, 600)
     limits = [baseline.limit(selection) for selection in (good, slow, good)]
     assert limits == [30 + mutating.PATIENCE, 600, 30 + mutating.PATIENCE] and asked == [600, 600]
@@ -112,8 +117,8 @@ def test_a_mutant_has_a_few_times_as_long_as_the_unchanged_sources(tmp_path, mon
 def test_tests_that_do_not_end_count_as_failing(test, passes, tmp_path, monkeypatch):
     monkeypatch.setattr(mutating, "WAITING", 3)
     (tmp_path / "test_one.py").write_text(f"import time\ndef test_one():\n    {test}\n")
-    passed, took = mutating._pass(Selection(("test_one.py",)), tmp_path, 2)
-    assert passed is passes and 0 < took < 4
+    code, took = mutating._run(Selection(("test_one.py",)), tmp_path, 2, ["-x"])
+    assert (code == 0) is passes and 0 < took < 4
 
 
 def test_functions_know_the_tests_that_call_them(tmp_path):
@@ -123,17 +128,18 @@ def test_functions_know_the_tests_that_call_them(tmp_path):
         "import threading\nfrom plus import plus\n"
         "def test_here(): plus(1)\n"
         "def test_there(): thread = threading.Thread(target=plus, args=(1,)); thread.start(); thread.join()\n"
-        "def test_other(): pass\n"
+        "def test_other(): assert False\n"
     )
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     noting = ["-p", "tools.calls", "--calls", str(tmp_path / "calls.json")]
     program = [sys.executable, "-m", "pytest", "-q", *noting]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path / 'src'}"}
-    subprocess.run(program, cwd=tmp_path, env=environment, check=True, stdout=subprocess.DEVNULL)
-    callers = json.loads((tmp_path / "calls.json").read_text())
-    assert {name: set(tests) for name, tests in callers.items()} == {
+    subprocess.run(program, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
+    told = json.loads((tmp_path / "calls.json").read_text())
+    assert {name: set(tests) for name, tests in told["callers"].items()} == {
         "src/plus.py:1": {"test_plus.py::test_here", "test_plus.py::test_there"}
     }
+    assert told["failed"] == ["test_plus.py::test_other"]
 
 
 def test_every_mutant_differs_in_one_place_and_is_python(tmp_path: Path, monkeypatch):

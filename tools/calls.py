@@ -1,7 +1,7 @@
 """A pytest plugin: notes which functions of the package each test calls, and how long the test takes.
 
-`python -m pytest -p tools.calls --calls FILE …` writes to FILE, as JSON, for each function the tests that
-call it, the quickest first. A function goes by its file, from the root of the project, and its first line.
+`python -m pytest -p tools.calls --calls FILE …` writes to FILE, as JSON, the tests that failed, and for each
+function those that call it, the quickest first. A function goes by its file and its first line.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 class Calls:
     def __init__(self, root: Path, file: Path):
         self.sources, self.root, self.file = str(root / "src"), root, file
+        self.failed: list[str] = []
         self.called: dict[CodeType, dict[str, float]] = defaultdict(dict)  # tests and their seconds
 
     @pytest.hookimpl(wrapper=True)
@@ -53,6 +54,10 @@ class Calls:
                 if code.co_filename.startswith(self.sources):
                     self.called[code][item.nodeid] = took
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
+
     def pytest_sessionfinish(self) -> None:
         callers = {
             f"{Path(code.co_filename).relative_to(self.root)}:{code.co_firstlineno}": sorted(
@@ -60,4 +65,5 @@ class Calls:
             )
             for code, tests in self.called.items()
         }
-        self.file.write_text(json.dumps(callers), encoding="utf-8")
+        told = {"callers": callers, "failed": list(dict.fromkeys(self.failed))}
+        self.file.write_text(json.dumps(told), encoding="utf-8")

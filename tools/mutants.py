@@ -17,7 +17,6 @@ import math
 import os
 import random
 import resource
-import shlex
 import shutil
 import signal
 import subprocess
@@ -38,6 +37,7 @@ LEFT_BEHIND = (".git", ".venv", "build", "__pycache__", ".mypy_cache", ".ruff_ca
 PATIENCE = 60  # seconds that a mutant's tests may take beyond three times what they take unchanged
 CALLING = 40  # tests that call the changed function run first, so many of them
 WAITING = 10  # how many times as long as they may compute the tests may take by the clock
+PASSED, SOME_FAILED = (0, 5), 1  # what pytest exits with; 5 if no test was selected
 OPERATORS: dict[type, tuple[str, str]] = {
     ast.Add: ("+", "-"),
     ast.Sub: ("-", "+"),
@@ -165,23 +165,35 @@ class Baseline:
         self.tree, self.seconds = tree, seconds
         self.limits: dict[Selection, float] = {}
         self.callers: dict[Selection, dict[str, list[str]]] = {}  # which tests call a function
+        self.failing: dict[Selection, list[str]] = {}
 
     def limit(self, selection: Selection) -> float:
-        """How long these tests may take on a mutant; 0 if they fail while nothing is changed."""
+        """How long these tests may take on a mutant; 0 if they do not end while nothing is changed."""
         if selection not in self.limits:
-            with tempfile.NamedTemporaryFile(suffix=".json") as calls:
-                noting = ["-p", "tools.calls", "--calls", calls.name]
-                passed, took = _pass(selection, self.tree, self.seconds, noting)
-                self.callers[selection] = json.load(calls) if passed else {}
-            self.limits[selection] = min(self.seconds, PATIENCE + 3 * took) if passed else 0
-            if not passed:
-                print(f"left out, fails unchanged: pytest {shlex.join(selection.arguments())}", flush=True)
+            with tempfile.NamedTemporaryFile(suffix=".json") as file:
+                noting = ["-p", "tools.calls", "--calls", file.name]
+                code, took = _run(selection, self.tree, self.seconds, noting)
+                calls = json.load(file) if code in (*PASSED, SOME_FAILED) else {"callers": {}, "failed": []}
+            self.callers[selection], self.failing[selection] = calls["callers"], calls["failed"]
+            ended = code in PASSED or (code == SOME_FAILED and calls["failed"])
+            self.limits[selection] = min(self.seconds, PATIENCE + 3 * took) if ended else 0
+            for left_out in self.failing[selection] if ended else selection.arguments():
+                print(f"left out, fails unchanged: {left_out}", flush=True)
         return self.limits[selection]
 
-    def calling(self, selection: Selection, mutant: Mutant) -> Selection:
-        """The quickest tests of a selection that call a mutant's function."""
+    def parts(self, selection: Selection, mutant: Mutant) -> list[Selection]:
+        """The quickest tests of a selection that call a mutant's function, then all of it."""
         function = f"{mutant.path.relative_to(ROOT)}:{mutant.function}"
-        return Selection(tuple(self.callers[selection].get(function, [])[:CALLING]))
+        calling = [
+            test for test in self.callers[selection].get(function, []) if test not in self.failing[selection]
+        ]
+        return [*([Selection(tuple(calling[:CALLING]))] if calling else []), selection]
+
+    def passes(self, part: Selection, selection: Selection) -> bool:
+        """Whether a part of a selection passes, but for what fails while nothing is changed."""
+        without = [f"--deselect={test}" for test in self.failing[selection]]
+        code, _ = _run(part, self.tree, self.limits[selection], ["-x", *without])
+        return code in PASSED
 
 
 @dataclass(frozen=True)
@@ -197,15 +209,13 @@ def judge(mutant: Mutant, baseline: Baseline) -> Verdict:
     changed function run first."""
     tried = False
     for selection in selections(mutant.path):
-        limit = baseline.limit(selection)
-        if not limit:
+        if not baseline.limit(selection):
             continue
         tried = True
-        calling = baseline.calling(selection, mutant)
-        for part in (calling, selection) if calling.paths else (selection,):
+        for part in baseline.parts(selection, mutant):
             with applied(mutant, baseline.tree):
-                passed, _ = _pass(part, baseline.tree, limit)
-            if not passed:
+                passes = baseline.passes(part, selection)
+            if not passes:
                 return Verdict(tried, selection)
     return Verdict(tried)
 
@@ -222,9 +232,9 @@ def applied(mutant: Mutant, tree: Path) -> Iterator[None]:
         place.write_text(original)
 
 
-def _pass(selection: Selection, tree: Path, seconds: float, more: Sequence[str] = ()) -> tuple[bool, float]:
-    """Whether these tests pass within so many seconds of processor time, and how many they took."""
-    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+def _run(selection: Selection, tree: Path, seconds: float, more: Sequence[str]) -> tuple[int, float]:
+    """What pytest exits with on these tests, and the processor time that they took, at most `seconds`."""
+    options = ["-q", "-m", "not slow", "-p", "no:cacheprovider"]
     environment = {
         **os.environ,
         "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}",
@@ -245,7 +255,7 @@ def _pass(selection: Selection, tree: Path, seconds: float, more: Sequence[str] 
         with contextlib.suppress(ProcessLookupError):
             os.killpg(running.pid, signal.SIGKILL)  # and what its tests have started
     running.returncode = os.waitstatus_to_exitcode(status)
-    return running.returncode in (0, 5), used.ru_utime + used.ru_stime  # 5: none was selected
+    return running.returncode, used.ru_utime + used.ru_stime
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import nn
+from tenfold.base.package import install_command
 from tenfold.mlir import module_context, torch_dialect
 from tenfold.trace.collect import collect
 
@@ -327,4 +328,4 @@ import tenfold as tn
 tn.ones(2).show(stage="torch")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "MissingEngine" in done.stderr and "pip install 'tenfold[torch-dialect]'" in done.stderr
+    assert "MissingEngine" in done.stderr and install_command("torch-dialect") in done.stderr

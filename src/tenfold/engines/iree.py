@@ -25,10 +25,11 @@ from tenfold.base.errors import (
     OutOfMemory,
     UnsupportedError,
 )
+from tenfold.base.package import install_command
 from tenfold.engines import iree_memory, iree_words
 from tenfold.mlir.interrupts import is_from_handler, once, pass_on
 
-INSTALL = "pip install 'tenfold[iree]'"
+EXTRA = "iree"  # of this package, which brings the compiler and the runtime
 SUPPORTED = ((3, 13), (4, 0))  # from, and before
 SINCE, BEFORE = (".".join(map(str, numbers)) for numbers in SUPPORTED)
 # What IREE's compiler calls the dialects that it reads; linalg needs no conversion.
@@ -79,17 +80,17 @@ def version(package: str = "iree-base-runtime") -> str | None:
 def _require_version(package: str) -> None:
     installed = version(package)
     if installed is None:
-        raise MissingEngine(f"IREE needs {package}, which is not installed", help=INSTALL)
+        raise MissingEngine(f"IREE needs {package}, which is not installed", help=install_command(EXTRA))
     number = tuple(int(part) for part in re.findall(r"\d+", installed)[:2])
     if not SUPPORTED[0] <= number < SUPPORTED[1]:
         raise MissingEngine(
             f"{package} {installed} is not one that this Tenfold knows ({SINCE} and later, before {BEFORE})",
-            help=f"{INSTALL} --upgrade",
+            help=f"{install_command(EXTRA)} --upgrade",
         )
 
 
 def _missing(what: str, error: ImportError) -> MissingEngine:
-    return MissingEngine(f"{what}, which cannot be imported ({error})", help=INSTALL)
+    return MissingEngine(f"{what}, which cannot be imported ({error})", help=install_command(EXTRA))
 
 
 def compile(

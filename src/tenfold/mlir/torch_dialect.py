@@ -25,6 +25,7 @@ from tenfold.base.errors import (
     did_you_mean,
 )
 from tenfold.base.forking import forkable
+from tenfold.base.package import install_command
 from tenfold.mlir.interrupts import once, pass_on
 from tenfold.mlir.torch_emitter import Emitter
 from tenfold.mlir.torch_sizes import Symbols
@@ -33,7 +34,7 @@ from tenfold.trace.collect import Trace
 from tenfold.trace.graph import Node, Value
 
 TITLE = "==== Torch IR ===="
-INSTALL = "pip install 'tenfold[torch-dialect]'"
+EXTRA = "torch-dialect"  # of this package, which brings torch-mlir
 SINCE = 20261001  # torch-mlir's versions are dates
 # Twice, because the ops that its last step makes of lists are ones that its first takes apart.
 PREPARE = ",".join(["torchdynamo-export-to-torch-backend-pipeline{extra-library=}"] * 2)
@@ -61,17 +62,18 @@ def bindings() -> SimpleNamespace:
         from torch_mlir._mlir_libs import _torchMlir
     except metadata.PackageNotFoundError:
         raise MissingEngine(
-            "the torch dialect needs torch-mlir, which is not installed", help=INSTALL
+            "the torch dialect needs torch-mlir, which is not installed", help=install_command(EXTRA)
         ) from None
     except ImportError as error:
         raise MissingEngine(
-            f"the torch dialect needs torch-mlir, which cannot be imported ({error})", help=INSTALL
+            f"the torch dialect needs torch-mlir, which cannot be imported ({error})",
+            help=install_command(EXTRA),
         ) from None
     number = re.match(r"\d+", release)
     if number is None or int(number.group()) < SINCE:
         raise MissingEngine(
             f"torch-mlir {release} is not one that this Tenfold knows ({SINCE} and later)",
-            help=f"{INSTALL} --upgrade",
+            help=f"{install_command(EXTRA)} --upgrade",
         )
     return SimpleNamespace(ir=ir, register=_torchMlir.register_dialect, library=_torchMlir.__file__)
 
@@ -178,7 +180,7 @@ def compiler() -> str:
     program = os.path.join(os.path.dirname(bindings().library), "torch-mlir-opt")
     if not os.path.isfile(program):
         raise MissingEngine(
-            "this torch-mlir comes without torch-mlir-opt, which lowers modules", help=INSTALL
+            "this torch-mlir comes without torch-mlir-opt, which lowers modules", help=install_command(EXTRA)
         )
     return program
 

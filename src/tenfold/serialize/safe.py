@@ -11,6 +11,7 @@ import numpy as np
 from tenfold.base import dtypes, files
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, DTypeError, FormatError, MissingEngine
+from tenfold.base.package import install_command
 from tenfold.serialize.storages import Places, hosts
 from tenfold.tensor import Tensor, leaf
 
@@ -150,7 +151,7 @@ def _package() -> Any:
     except ImportError as error:
         raise MissingEngine(
             f"safetensors files need the safetensors package, which cannot be imported ({error})",
-            help="pip install 'tenfold[safetensors]'",
+            help=install_command("safetensors"),
         ) from None
     return safetensors
 

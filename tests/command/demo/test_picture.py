@@ -40,4 +40,4 @@ def test_what_is_missing_is_said_with_its_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingEngine, match="matplotlib") as caught:
         picture.require()
-    assert "tenfold[demo]" in caught.value.help
+    assert "pip install" in caught.value.help and "[demo]" in caught.value.help

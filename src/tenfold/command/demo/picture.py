@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.base.errors import MissingEngine
+from tenfold.base.package import install_command
 
 INK, LINE, SOFT, GRID = "#1c2130", "#4451d8", "#5b6478", "#dfe2ea"
 MARGIN = 0.16  # inches around a picture
@@ -23,7 +24,7 @@ def require() -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise MissingEngine(
-            "pictures need matplotlib, which is not installed", help="pip install 'tenfold[demo]'"
+            "pictures need matplotlib, which is not installed", help=install_command("demo")
         ) from None
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tenfold.base import log
 from tenfold.base.errors import EngineError, MissingEngine, TenfoldError
+from tenfold.base.package import install_command
 from tenfold.base.progress import compiling
 from tenfold.base.warning import warn
 from tenfold.capi.compilers import compiler, version_of
@@ -45,7 +46,7 @@ def load() -> None:
     """Make the bridge to oneDNN known to XLA."""
     installed = _installed()
     if installed is None:
-        raise MissingEngine("oneDNN is not installed", help="pip install 'tenfold[onednn]'")
+        raise MissingEngine("oneDNN is not installed", help=install_command("onednn"))
     register_foreign(TARGET, ctypes.CDLL(str(_built(*installed)))[TARGET])
 
 

@@ -47,6 +47,7 @@ def jaxlib() -> SimpleNamespace:
 
 def headers() -> Path:
     """The folder of the headers for C++ that XLA calls."""
+    stablehlo.jaxlib_version()
     from jaxlib import xla_client
 
     return Path(xla_client.__file__).with_name("include")

@@ -304,7 +304,7 @@ def _input(text: str, type: Any) -> tenfold.Tensor:
 
 def _doctor(parsed: argparse.Namespace) -> int:
     findings = examine()
-    folding = [Column(title, overflow="fold") for title in ("found", "to install or mend it")]
+    folding = [Column(title, overflow="fold") for title in ("found", "how to install or repair it")]
     table = Table("", "what", *folding, box=None, pad_edge=False)
     for finding in findings:
         mark = "[green]ok[/green]" if finding.works else "[yellow]--[/yellow]"

@@ -4,8 +4,7 @@ Equal steps share one function, so that it is compiled once."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +20,7 @@ LITERAL = 1024  # elements of a constant that is copied
 Row = tuple[Value, ...]  # a value of a step: of each time that the step is taken, which one it is
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A part of a program: a function of some of the program's values that computes others of them."""
 
     function: Function
@@ -30,8 +28,7 @@ class Step:
     results: tuple[Value, ...]
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """Ops that come `count` times in a row, `period` ops each time, from the place `start` on."""
 
     start: int

@@ -43,11 +43,11 @@ def current_accelerator(check_available: bool = False) -> Device | None:
 
 
 def empty_host_cache() -> None:
-    """Nothing: memory of the host goes back when tensors do."""
+    """Does nothing: memory of the host goes back when tensors do."""
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
-    """Nothing: XLA counts what is held, and not how often it was asked for."""
+    """Does nothing: XLA counts what is held, and not how often it was asked for."""
 
 
 def __getattr__(name: str) -> Any:

@@ -72,27 +72,29 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
 ) -> Any:
-    """The function as one program, recorded once for each signature and then only run. Of a module it is a
-    module, which has the other's parameters; without either it decorates one.
+    """Compile a function into one program, which is recorded once for each signature and only runs after
+    that. Compiling a module returns a module with the same parameters. Without an argument, it is a
+    decorator.
 
-    Tensors in nested lists, tuples and dicts are its inputs and results; other arguments are static,
-    compiled anew for each value. Tensors that it reads from outside are read at every call; those that it
-    writes are updated, and attributes and variables that it binds to tensors are bound. What else it does to
-    Python happens while it is recorded, and no more. Its results are new tensors, no views of its arguments.
+    Tensors in nested lists, tuples and dicts are inputs and results. Other arguments are static: the function
+    is compiled again for each value. Tensors that it reads from outside are read at every call. Tensors that
+    it writes are updated, and so are attributes and variables that it binds to tensors. Any other side effect
+    in Python happens only while the function is recorded. Results are new tensors, never views of arguments.
 
-    A dimension that has another size at the second call is open from then on: one program serves all sizes
-    up to a bound. `dynamic=True` opens all dimensions at once, `dynamic=False` none; what `export` takes,
-    as `{"x": {0: Dim("n", max=64)}}`, opens those that it names; see docs/sizes.md.
+    If a dimension has another size at the second call, it becomes open: one program then serves all sizes up
+    to a bound. `dynamic=True` opens all dimensions from the start, `dynamic=False` none. A dictionary as
+    `export` takes it, such as `{"x": {0: Dim("n", max=64)}}`, opens the dimensions that it names; see
+    docs/sizes.md.
 
-    With `mode="reduce-overhead"` what a call passes and returns is copied on a GPU, if it is small, from and
-    to places that stay the same, so that the program's CUDA graph need not be written anew: for many short
-    calls, such as those that decode a token. Results stay as they are when the next call runs.
+    `mode="reduce-overhead"` is for many short calls on a GPU, such as those that decode a token. Small
+    arguments and results are copied from and to fixed addresses, so that the program's CUDA graph can be used
+    again. Results are not overwritten by the next call.
 
-    `disable=True`, `backend="eager"` and `backend="aot_eager"` return the function as it is. All other
-    backends, "inductor", "openxla" and "cudagraphs", mean XLA, which captures CUDA graphs on a GPU by itself.
+    `disable=True`, `backend="eager"` and `backend="aot_eager"` return the function unchanged. All other
+    backends, "inductor", "openxla" and "cudagraphs", mean XLA, which captures CUDA graphs on a GPU itself.
 
-    A function that needs to know values, as `if x.sum() > 0` and `x.item()`, is no one program: its calls run
-    as it is written, with a warning. With `fullgraph=True` that is an error, as it is in PyTorch.
+    If a function depends on values, as in `if x.sum() > 0` or `x.item()`, it cannot become one program: its
+    calls run uncompiled, with a warning. With `fullgraph=True` this is an error, as in PyTorch.
 
         step = tenfold.compile(lambda x: (x @ x).tanh())
         step(tenfold.ones(3, 3))
@@ -144,11 +146,11 @@ def show(
     source_lines: bool = False,
     **kwargs: Any,
 ) -> str:
-    """The text of a function's program on these arguments.
+    """Return the program of a function on these arguments as text.
 
-    `stage` is "trace", "flat", "stablehlo", "torch" (the torch dialect, by torch-mlir), "hlo" (what XLA
-    made of it) or, on a mesh, "sharding" (how each value is placed); without one, the first three.
-    The Trace and FlatIR have the user's line beside each op; with `source_lines` MLIR's text has it too.
+    `stage` is "trace", "flat", "stablehlo", "torch" (the torch dialect, by torch-mlir), "hlo" (optimised by
+    XLA) or, on a mesh, "sharding" (the placement of each value). The default is the first three. In the Trace
+    and FlatIR, each op has the user's line beside it; with `source_lines`, so has MLIR's text.
     """
     _require_callable(function)
     trace = recorded(function, args, kwargs)
@@ -206,8 +208,8 @@ Tensor.show = _show  # type: ignore[attr-defined]
 def mark_dynamic(
     t: Tensor, index: int | Sequence[int], *, min: int | None = None, max: int | None = None, **hints: Any
 ) -> None:
-    """Say that a dimension of a tensor, or several, will have other sizes, from `min` to `max`: compiled
-    functions that are given it are compiled once for all of them. Without `max`, once for each power of two.
+    """Declare that the size of one or several dimensions of a tensor varies from `min` to `max`. Functions
+    that get the tensor are compiled once for all these sizes, or, without `max`, once for each power of two.
 
         batch = tenfold.ones(5, 3)
         tenfold.compiler.mark_dynamic(batch, 0, max=64)
@@ -224,8 +226,8 @@ def mark_dynamic(
 
 @located
 def mark_static(t: Tensor, index: int | Sequence[int] | None = None) -> None:
-    """Say that a dimension of a tensor, or several, or all, keeps its size: another size is another
-    program."""
+    """Declare that the size of one, several or all dimensions of a tensor does not vary: each size is
+    compiled separately."""
     for dim in _dims(t, range(len(t.shape)) if index is None else index):
         _mark(t, dim, Mark(False))
 
@@ -259,13 +261,13 @@ def is_exporting() -> bool:
 
 
 def disable(fn: Any = None, recursive: bool = True, **kwargs: Any) -> Any:
-    """The function itself: what runs inside a compiled function is recorded with it."""
+    """Return the function unchanged: what a compiled function calls is recorded with it."""
     return fn if callable(fn) else lambda function: function
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """The function itself, or a list of them: whatever runs inside a compiled function is recorded with
-    it."""
+    """Return the function, or the list of functions, unchanged: what a compiled function calls is recorded
+    with it."""
     return fn
 
 
@@ -278,7 +280,7 @@ def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
 
 
 class set_stance:
-    """Nothing, as a call, a `with` block or a decorator: programs are compiled when they are new."""
+    """Does nothing, as a call, a `with` block or a decorator: programs are compiled when they are new."""
 
     def __init__(self, stance: str = "default", **options: Any):
         self.stance = stance
@@ -294,16 +296,16 @@ class set_stance:
 
 
 def list_backends(*args: Any) -> list[str]:
-    """The names that `backend` may have."""
+    """The valid names for `backend`."""
     return list(BACKENDS)
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Nothing: there are no graphs of CUDA's to begin."""
+    """Does nothing: there are no graphs of CUDA's to begin."""
 
 
 def reset() -> None:
-    """Nothing: compiled programs are found by what they compute, and never stale."""
+    """Does nothing: compiled programs are found by what they compute, and never stale."""
 
 
 def __getattr__(name: str) -> Any:

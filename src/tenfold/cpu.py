@@ -32,11 +32,11 @@ def current_device() -> str:
 
 
 def set_device(device: Any) -> None:
-    """Nothing: there is one."""
+    """Does nothing: there is one."""
 
 
 def synchronize(device: Any = None) -> None:
-    """Nothing: who reads a value waits for it."""
+    """Does nothing: reading a value waits for it."""
 
 
 def current_stream(device: Any = None) -> Any:
@@ -51,13 +51,13 @@ class Stream:
         self.priority = priority
 
     def wait_stream(self, stream: Any) -> None:
-        """Nothing: work is done in order."""
+        """Does nothing: work is done in order."""
 
     def record_event(self) -> None:
-        """Nothing: who reads a value waits for it."""
+        """Does nothing: reading a value waits for it."""
 
     def wait_event(self, event: Any) -> None:
-        """Nothing: work is done in order."""
+        """Does nothing: work is done in order."""
 
 
 class Event:
@@ -67,13 +67,13 @@ class Event:
         return True
 
     def record(self, stream: Any = None) -> None:
-        """Nothing: who reads a value waits for it."""
+        """Does nothing: reading a value waits for it."""
 
     def synchronize(self) -> None:
-        """Nothing: who reads a value waits for it."""
+        """Does nothing: reading a value waits for it."""
 
     def wait(self, stream: Any = None) -> None:
-        """Nothing: work is done in order."""
+        """Does nothing: work is done in order."""
 
 
 class StreamContext(contextlib.nullcontext[Any]):
@@ -91,7 +91,7 @@ def get_capabilities() -> dict[str, Any]:
 
 
 def empty_cache() -> None:
-    """Nothing: memory goes back when tensors do."""
+    """Does nothing: memory goes back when tensors do."""
 
 
 def __getattr__(name: str) -> Any:

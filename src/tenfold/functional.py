@@ -36,7 +36,7 @@ def _several(tensors: tuple[Any, ...]) -> Sequence[Tensor]:
 
 @located
 def eval_(*tensors: Any) -> None:
-    """Compute all of these now, as one program. Lists, tuples and dicts of tensors may stand among them."""
+    """Compute tensors now, as one program. Arguments may be lists, tuples and dicts of tensors."""
     found: list[Tensor] = []
     _gather(tensors, found)
     if context.recorder is not None:
@@ -176,13 +176,13 @@ def promote_types(type1: DType, type2: DType) -> DType:
 
 @located
 def can_cast(from_: DType, to: DType) -> bool:
-    """Whether a result of dtype `from_` may be stored as `to`: not when its kind is higher."""
+    """Whether a result of dtype `from_` may be stored as `to`: the kind of `to` must not be lower."""
     return dtypes.can_cast(as_dtype(from_), as_dtype(to))
 
 
 @located
 def result_type(tensor1: Any, tensor2: Any) -> DType:
-    """The dtype in which an operator would compute on these two, tensors or numbers."""
+    """The dtype in which an operator computes on two tensors or numbers."""
     return dtypes.result_type([_operand(each) for each in (tensor1, tensor2)])
 
 
@@ -195,7 +195,7 @@ def _operand(each: Any) -> tuple[DType, dtypes.Category]:
 
 @located
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
-    """The shape to which all of these stretch."""
+    """The shape to which all of these shapes broadcast."""
     if not all(isinstance(each, (int, Sequence)) for each in shapes):
         raise ArgumentError(f"shapes are ints, or tuples or lists of ints, unlike those of {shapes}")
     as_tuples = [(each,) if isinstance(each, int) else tuple(each) for each in shapes]
@@ -209,12 +209,12 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
 
 @located
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of equal size, or of the sizes given, along a dimension; each is a view."""
+    """Split a tensor along a dimension into views of equal size, or of the given sizes."""
     return require_tensor(tensor).split(split_size_or_sections, dim)
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """All of these stretched to one shape, as views."""
+    """Broadcast tensors to one shape, as views."""
     given = _several(tensors)
     stretched = aten("broadcast_tensors")(given)
     return tuple([each.expand(one.shape) for each, one in zip(given, stretched, strict=True)])
@@ -234,19 +234,19 @@ def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 
 def block_diag(*tensors: Tensor) -> Tensor:
-    """A matrix with these along its diagonal and zeros elsewhere."""
+    """A matrix with the given matrices along its diagonal and zeros elsewhere."""
     if not tensors:
         return aten("zeros")((1, 0))
     return aten("block_diag")(_several(tensors))
 
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """Every combination of one element from each of the one-dimensional tensors, a row for each."""
+    """All combinations of one element from each of the one-dimensional tensors, one in each row."""
     return aten("cartesian_prod")(_several(tensors))
 
 
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
-    """The product of matrices, in the order of multiplications that costs least."""
+    """The product of matrices, in the cheapest order of multiplications."""
     several = _several(matrices)
     product = aten("chain_matmul")(several)
     return product if out is None else into(out, product, casts=len(several) == 1)
@@ -304,7 +304,8 @@ def _subscripts(labels: Sequence[Any]) -> str:
 
 @located
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """Sum of products over dimensions of both: the last `dims` of a and the first of b, or two lists."""
+    """The sum of products over dimensions of both: the last `dims` of a and the first of b, or two lists of
+    dimensions."""
     a, b = require_tensor(a), require_tensor(b)
     if isinstance(dims, Tensor):
         dims = dims.tolist()
@@ -348,7 +349,8 @@ def norm(
     out: Tensor | None = None,
     dtype: DType | None = None,
 ) -> Tensor:
-    """The p-norm of all elements or along dimensions; "fro" is 2, "nuc" the sum of the singular values."""
+    """The p-norm of all elements or along dimensions; "fro" means 2, and "nuc" the sum of the singular
+    values."""
     dims = (dim,) if isinstance(dim, int) else None if dim is None else tuple(dim)
     if isinstance(p, str) and p not in ("fro", "nuc"):
         raise ArgumentError(f"unknown norm {p!r}", help='a number, "fro" or "nuc"')
@@ -369,7 +371,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The distinct elements, or slices along a dimension; on request where each went and how often it was."""
+    """The distinct elements, or slices along a dimension; optionally with inverse indices and counts."""
     if dim is None:
         found = aten("_unique2")(input, sorted, return_inverse, return_counts)
     else:
@@ -380,7 +382,7 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The elements, or slices, with repetitions of the one before left out."""
+    """The elements, or slices, without consecutive repetitions."""
     found = aten("unique_consecutive")(input, return_inverse, return_counts, dim)
     return _chosen(found, return_inverse, return_counts)
 
@@ -393,7 +395,7 @@ def _chosen(found: Sequence[Tensor], inverse: bool, counts: bool) -> Any:
 
 @located
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """The coordinates in a tensor of this shape of elements counted from its first, row by row."""
+    """Convert flat indices into a tensor of this shape to coordinates."""
     extents = (shape,) if isinstance(shape, int) else shape
     if not isinstance(extents, (list, tuple)) or not all(isinstance(n, int) and n >= 0 for n in extents):
         raise ArgumentError(f"the shape is made of ints that are not negative, not {shape!r}")
@@ -413,15 +415,15 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = N
 
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
-    """Fill with 1 where a draw of probability p succeeds, else 0."""
+    """Fill with 1 with probability p, and with 0 otherwise."""
     self.assign(aten("bernoulli")(self, p, generator=generator).current())
     return self
 
 
 @located
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Fill the elements whose coordinates are all equal; wrapped, the diagonal of a tall matrix begins anew
-    after a row without one."""
+    """Fill the main diagonal. With `wrap`, the diagonal of a tall matrix starts again after one row without
+    it."""
     if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) > 1):
         raise ShapeError(f"takes a matrix, or more dimensions of one size, not {self._value.type}")
     rows, *others = (

@@ -1,8 +1,8 @@
 """`tenfold.jit`: TorchScript, and the decorators that mark code for it.
 
-A program is recorded as it runs, so a scripted or traced function runs as it did, and `tenfold.compile`
-compiles it. It can be saved as TorchScript, which libtorch writes: what was traced by its ops, what was
-scripted by its source. Files of TorchScript are loaded, called and trained: libtorch runs them.
+A scripted or traced function runs as before, and `tenfold.compile` compiles it. It can be saved as
+TorchScript, which libtorch writes: a traced function by its ops, a scripted one by its source. TorchScript
+files can be loaded, called and trained; libtorch runs them.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ Kind = TypeVar("Kind")
 
 
 def is_scripting() -> bool:
-    """False: code is recorded by running it, never read."""
+    """False: code is recorded by running it, and its source is never read."""
     return False
 
 
 def is_tracing() -> bool:
-    """False: a recorded function may ask about types as if it ran."""
+    """False: a function that is recorded may inspect types as if it ran."""
     return False
 
 
 class Traced:
-    """What tracing adds to a function or model: it can be saved as TorchScript, and printed as such."""
+    """A traced function or model, which can be saved and printed as TorchScript."""
 
     _traced: Any  # the function or model
     _examples: tuple[Any, ...]
@@ -90,7 +90,7 @@ class Traced:
 
 
 class TracedFunction(Traced):
-    """A traced function: it runs as the function does."""
+    """A traced function, which runs like the original."""
 
     def __init__(self, function: Callable[..., Any], examples: tuple[Any, ...]):
         self._traced, self._examples = function, examples
@@ -101,8 +101,8 @@ class TracedFunction(Traced):
 
 
 class ScriptFunction(TracedFunction):
-    """A scripted function: it runs as the function does, and libtorch compiles its source, with its choices
-    and loops, when it is printed or saved."""
+    """A scripted function, which runs like the original. When it is printed or saved, libtorch compiles its
+    source, branches and loops included."""
 
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function, ())
@@ -118,7 +118,7 @@ class ScriptFunction(TracedFunction):
 
 
 class Scripted(Traced):
-    """What scripting adds to a model."""
+    """A scripted model."""
 
     @functools.cached_property
     def _scripted(self) -> Any:
@@ -142,8 +142,8 @@ def _compiled(compile: Callable[[Any], Any], source: Any, name: str) -> Any:
 
 @located
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
-    """The function or model, which runs as it did; `save` writes it as TorchScript, compiled from its source
-    with its choices and loops, and from those of the functions and layers it calls.
+    """Script a function or model. It runs as before; `save` writes it as TorchScript, compiled from its
+    source, branches and loops included, and from the source of the functions and layers that it calls.
 
         @tenfold.jit.script
         def halved(x, times: int):
@@ -175,7 +175,7 @@ def _dressed(model: Any, addition: type[Traced], examples: tuple[Any, ...]) -> A
 
 @located
 def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """The function or model, which runs as it did; `save` writes it as TorchScript, recorded on inputs like
+    """Trace a function or model. It runs as before; `save` writes it as TorchScript, recorded on inputs like
     these.
 
         traced = tenfold.jit.trace(model, x)
@@ -192,7 +192,7 @@ def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> A
 
 
 def freeze(module: Kind, *args: Any, **kwargs: Any) -> Kind:
-    """The module itself."""
+    """Return the module unchanged."""
     return module
 
 
@@ -216,13 +216,12 @@ Error = UnsupportedError
 
 
 def set_fusion_strategy(strategy: Any) -> list[Any]:
-    """Nothing: XLA decides what to fuse."""
+    """Does nothing: XLA decides what to fuse."""
     return []
 
 
 def trace_module(mod: Any, inputs: Any = None, **options: Any) -> Any:
-    """The model, traced for its `forward`: what TorchScript is made of other methods is compiled by
-    `script`."""
+    """Trace the `forward` of a model. For TorchScript of other methods, use `script`."""
     if not builtins.isinstance(inputs, dict) or set(inputs) != {"forward"}:
         raise UnsupportedError(
             "trace_module traces `forward`", help='{"forward": (x,)}, or save other methods apart'
@@ -231,11 +230,11 @@ def trace_module(mod: Any, inputs: Any = None, **options: Any) -> Any:
 
 
 class TracerWarning(Warning):
-    """Of PyTorch's tracer, which is not here: it is never given."""
+    """The class of warnings of PyTorch's tracer. Tenfold never emits it."""
 
 
 def annotate(the_type: Any, the_value: Kind) -> Kind:
-    """The value itself."""
+    """Return the value unchanged."""
     return the_value
 
 
@@ -243,13 +242,13 @@ Attribute: Callable[[Any, Any], Any] = lambda value, type: value
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Python's own test; of a parameterised type its container is tested."""
+    """Python's own `isinstance`; for a parameterised type, the container is tested."""
     return builtins.isinstance(obj, getattr(target_type, "__origin__", target_type))
 
 
 class ScriptModule(Module):
-    """A module whose class was written for TorchScript: its methods, marked by `script_method` or not, run
-    as those of any other module. What `load` gives is one too."""
+    """The base of modules written for TorchScript. Their methods, marked by `script_method` or not, run like
+    those of any other module. The result of `load` is also one."""
 
     def save(self, f: Any) -> None:
         """Write its source as a file of TorchScript."""
@@ -279,8 +278,8 @@ class CompilationUnit(Compiled):
 
 @located
 def load(f: Any, map_location: Any = None, **options: Any) -> ScriptModule:
-    """A file of TorchScript, by its name or as an open file, to be called: libtorch runs it. What it computes
-    is a program: load no file that you do not trust."""
+    """Load a TorchScript file, given by name or as an open file; libtorch runs it. The file contains a
+    program, so load only files that you trust."""
     from tenfold.engines.libtorch_script import Script
 
     if map_location is not None and str(map_location) != "cpu":
@@ -306,7 +305,7 @@ def load(f: Any, map_location: Any = None, **options: Any) -> ScriptModule:
 
 @located
 def save(m: Any, f: Any, **options: Any) -> None:
-    """Write what `trace`, `load` or `CompilationUnit` gave, or a `ScriptModule`, as a file of TorchScript."""
+    """Save the result of `trace`, `load` or `CompilationUnit`, or a `ScriptModule`, as a TorchScript file."""
     if builtins.isinstance(m, ScriptModule):
         m = script(m)
     compiled = m._scripted if builtins.isinstance(m, Traced) else getattr(m, "_script", None)

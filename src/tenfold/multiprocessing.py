@@ -45,7 +45,7 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Nothing: memory is not shared."""
+    """Does nothing: memory is not shared."""
 
 
 def _run(function: Any, index: int, args: tuple[Any, ...], errors: Any) -> None:

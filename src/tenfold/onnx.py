@@ -24,11 +24,11 @@ is_onnxrt_backend_supported = is_in_onnx_export
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None:
-    """Nothing: how an operator is written as ONNX is not asked."""
+    """Does nothing: how an operator is written as ONNX is not asked."""
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
-    """Nothing."""
+    """Does nothing."""
 
 
 def parse_args(*descriptors: str) -> Any:

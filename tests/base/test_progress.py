@@ -49,6 +49,13 @@ def test_a_terminal_has_one_line_that_is_rewritten():
     assert " 50%  2/4" in screen.getvalue()
 
 
+def test_speeds_are_written_without_exponents():
+    log = io.StringIO()
+    with tn.progress(total=9000, file=log) as bar:
+        bar.advance(9000)
+    assert re.search(r" \d{1,3}(,\d{3})+/s", log.getvalue())
+
+
 def test_a_terminal_without_unicode_has_a_bar_of_ascii():
     screen = Screen()
     screen.encoding = "ascii"

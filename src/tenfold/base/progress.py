@@ -155,7 +155,8 @@ class Progress(Generic[T]):
         said = [f"{self.done:,}" if self.total is None else f"{self.done:,}/{self.total:,}"]
         if self.done and seconds > 0:
             rate = self.done / seconds
-            said.append(f"{rate:.3g}/s" if rate >= 1 else f"{1 / rate:.3g} s each")
+            shown = f"{rate:,.0f}" if rate >= 1000 else f"{rate:.3g}"
+            said.append(f"{shown}/s" if rate >= 1 else f"{1 / rate:.3g} s each")
         if ended or not self.done or self.total is None:
             said.append(clock(seconds))
         else:

@@ -1,5 +1,5 @@
-"""`tenfold.cuda`: what a script asks about GPUs, in PyTorch's words. XLA keeps its own streams and memory:
-what would steer these does nothing, or says so."""
+"""`tenfold.cuda`: PyTorch's functions about GPUs. XLA manages streams and memory itself, so functions that
+would control these have no effect, or raise an error."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ __all__ += CUDA_TYPES
 
 
 def device_count() -> int:
-    """How many GPUs XLA can use; none where its plugin is not installed."""
+    """The number of GPUs that XLA can use; 0 if its plugin is not installed."""
     try:
         return len(xla.client("cuda").devices)
     except TenfoldError:
@@ -87,14 +87,14 @@ def _found(device: Any) -> Any:
 
 @located
 def current_device() -> int:
-    """The index of the GPU that is used where none is named."""
+    """The index of the default GPU."""
     chosen = get_default_device()
     return chosen.index or 0 if chosen.type == "cuda" else 0
 
 
 @located
 def set_device(device: Any) -> None:
-    """Make this GPU the default device of new tensors, if a GPU is that already."""
+    """Choose the default GPU. If a GPU is the default device of new tensors, this one becomes it."""
     _found(device)
     if get_default_device().type == "cuda":
         set_default_device(Device("cuda", _index(device)))
@@ -107,7 +107,7 @@ def get_device_name(device: Any = None) -> str:
 
 
 class Properties(NamedTuple):
-    """What XLA tells of a GPU."""
+    """The properties of a GPU."""
 
     name: str
     total_memory: int
@@ -117,7 +117,7 @@ class Properties(NamedTuple):
 
 @located
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """The compute capability, as (8, 0)."""
+    """The compute capability, such as (8, 0)."""
     major, _, minor = str(_found(device).compute_capability).partition(".")
     return int(major), int(minor or 0)
 
@@ -131,7 +131,7 @@ def get_device_properties(device: Any = None) -> Properties:
 
 @located
 def memory_allocated(device: Any = None) -> int:
-    """Bytes in use, by XLA's count; none where there is no GPU."""
+    """The bytes in use, as counted by XLA; 0 without a GPU."""
     return (_found(device).memory_stats() or {}).get("bytes_in_use", 0) if is_available() else 0
 
 
@@ -140,8 +140,10 @@ _peaks: dict[int, int] = {}  # by a GPU's index, what the peak was when it was t
 
 @located
 def max_memory_allocated(device: Any = None) -> int:
-    """The peak of bytes in use, of the process or since `reset_peak_memory_stats`; 0 without a GPU. XLA keeps
-    one peak for the whole process, so a peak after the reset that is not higher is unknown: an error."""
+    """The peak of bytes in use, of the process or since `reset_peak_memory_stats`; 0 without a GPU.
+
+    XLA keeps one peak for the whole process. If the peak has not risen since the reset, it is unknown, and
+    this raises an error."""
     if not is_available():
         return 0
     peak = (_found(device).memory_stats() or {}).get("peak_bytes_in_use", 0)
@@ -164,12 +166,12 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until what was given to GPUs is done. To have lazy tensors computed, use `tenfold.eval`."""
+    """Wait until the work submitted to GPUs is done. To compute lazy tensors, use `tenfold.eval`."""
     xla.synchronize()
 
 
 def empty_cache() -> None:
-    """Nothing: XLA's allocator uses again what tensors leave."""
+    """Does nothing: XLA's allocator reuses freed memory."""
 
 
 @located
@@ -187,25 +189,25 @@ def manual_seed_all(seed: int) -> None:
 
 
 def init() -> None:
-    """Find the GPUs now; an error says what is missing where there is none."""
+    """Initialize the GPUs now; if there is none, an error says what is missing."""
     xla.client("cuda")
 
 
 @located
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """The bytes that XLA may still use of a GPU, and those that it may use in all."""
+    """The free bytes and the total bytes of a GPU that XLA may use."""
     stats = _found(device).memory_stats() or {}
     total = stats.get("bytes_limit", 0)
     return total - stats.get("bytes_in_use", 0), total
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """What XLA counts of a GPU's memory, by its own names; nothing where there is no GPU."""
+    """XLA's memory statistics of a GPU, under its own names; empty without a GPU."""
     return dict(_found(device).memory_stats() or {}) if is_available() else {}
 
 
 def ipc_collect() -> None:
-    """Nothing: memory is not shared between processes."""
+    """Does nothing: memory is not shared between processes."""
 
 
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
@@ -228,7 +230,7 @@ def initial_seed() -> int:
 
 @located
 def seed() -> None:
-    """Seed the generator of the current GPU by chance, if there is one."""
+    """Seed the generator of the current GPU from the system's source of randomness, if there is one."""
     if is_available():
         generators.default_generator(Device("cuda", current_device())).seed()
 
@@ -264,7 +266,7 @@ def set_rng_state_all(new_states: Any) -> None:
 
 
 class device:
-    """In a `with` block the GPU of that index is the default device."""
+    """A `with` block in which the GPU with this index is the default device."""
 
     def __init__(self, device: Any):
         self.device = Device("cuda", _index(device))
@@ -277,7 +279,8 @@ class device:
 
 
 class device_of(device):
-    """The device of a tensor, for the time of a block; of one that is not on a GPU, no change."""
+    """A `with` block in which a tensor's GPU is the default device; no effect if the tensor is not on a
+    GPU."""
 
     def __init__(self, obj: Any):
         super().__init__(obj.device if obj.is_cuda else get_default_device())
@@ -285,17 +288,17 @@ class device_of(device):
 
 @located
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Whether two GPUs are there: XLA copies between them by itself."""
+    """Whether both GPUs exist: XLA copies between them itself."""
     return _found(device) is not _found(peer_device)
 
 
 def is_tf32_supported() -> bool:
-    """Whether the GPU multiplies float32 by TF32, which Ampere brought."""
+    """Whether the GPU has TF32, as GPUs since Ampere have."""
     return is_available() and get_device_capability()[0] >= 8
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """What XLA tells of the GPU's memory, a line for each number."""
+    """XLA's memory statistics of the GPU as text."""
     return "\n".join([f"{name}: {number:,}" for name, number in memory_stats(device).items()])
 
 

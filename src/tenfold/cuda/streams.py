@@ -1,6 +1,5 @@
-"""Streams, events and graphs of CUDA, by PyTorch's names. XLA orders a device's work itself, so a stream
-orders nothing further; an event tells the time at which the work before it was done; a graph of CUDA's is
-refused."""
+"""CUDA streams, events and graphs, by PyTorch's names. XLA orders the work of a device itself, so streams
+have no effect. An event records the time at which the work before it was done. CUDA graphs are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +14,8 @@ _HELP = "use tenfold.compile: XLA makes graphs of CUDA's of its programs by itse
 
 
 class Event:
-    """A point in a device's work. `record` notes the time: evaluate what comes before it to time that."""
+    """A point in a device's work. `record` notes the time; evaluate the work before it in order to time
+    it."""
 
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, **_: Any
@@ -34,7 +34,7 @@ class Event:
         """Does nothing: XLA orders the work."""
 
     def synchronize(self) -> None:
-        """Nothing: who reads a value waits for it."""
+        """Does nothing: reading a value waits for it."""
 
     @located
     def elapsed_time(self, end_event: Event) -> float:
@@ -45,14 +45,14 @@ class Event:
 
 
 class Stream:
-    """A queue of a device's work. XLA has its own, so this one orders nothing."""
+    """A queue of a device's work. It has no effect, since XLA has its own."""
 
     def __init__(self, device: Any = None, priority: int = 0, **_: Any):
         self.device = Device("cuda" if device is None else device)
         self.priority, self.stream_id, self.cuda_stream = priority, 0, 0
 
     def synchronize(self) -> None:
-        """Nothing: who reads a value waits for it."""
+        """Does nothing: reading a value waits for it."""
 
     def query(self) -> bool:
         return True
@@ -79,7 +79,7 @@ ExternalStream = Stream
 
 
 class StreamContext(contextlib.nullcontext):
-    """A block whose work goes to a stream: XLA orders it as any other."""
+    """A block whose work goes to a stream. It has no effect, since XLA orders all work."""
 
     def __init__(self, stream: Any = None):
         super().__init__(stream)
@@ -91,7 +91,7 @@ def stream(stream: Any) -> StreamContext:
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The device's stream, of which there is one: XLA orders the work."""
+    """The only stream of the device: XLA orders the work."""
     return Stream(device)
 
 
@@ -103,12 +103,12 @@ def set_stream(stream: Any) -> None:
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether a CUDA graph is being captured: never, XLA makes them itself."""
+    """False: XLA captures CUDA graphs itself."""
     return False
 
 
 class CUDAGraph:
-    """A graph of CUDA's, which is refused: XLA makes them by itself."""
+    """Refused: XLA makes CUDA graphs itself."""
 
     @located
     def __init__(self, keep_graph: bool = False):
@@ -116,7 +116,7 @@ class CUDAGraph:
 
 
 class graph:
-    """The block that would be captured, which is refused."""
+    """Refused: XLA makes CUDA graphs itself."""
 
     @located
     def __init__(self, cuda_graph: Any, **options: Any):

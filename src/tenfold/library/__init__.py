@@ -1,9 +1,9 @@
 """`tenfold.library`: ops of your own, by the names that PyTorch has for them.
 
 `custom_op` makes an op of a Python function on NumPy arrays or tensors; `register_fake`, `register_autograd`
-and `register_vmap` tell the rest. An op whose lowering is FlatIR needs none of these: it is declared by
-`op`, exactly as the package's own are. `register_ffi_target` makes a C function known to XLA, for a lowering
-to call by `tenfold.flat.custom_call`.
+and `register_vmap` define its types, its gradient and its batching. An op whose lowering is FlatIR needs none
+of these: it is declared by `op`, like the package's own ops. `register_ffi_target` registers a C function
+with XLA, which a lowering calls by `tenfold.flat.custom_call`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def custom_op(
     """Make an op of a function, whose annotations give the schema: `@custom_op("mylib::cube",
     mutates_args=())`.
 
-    Parameters annotated `np.ndarray` get NumPy arrays, and those annotated `Tensor` get tensors; the
-    function runs on the CPU, when a value is needed, and is not looked into. It is `tenfold.ops.mylib.cube`
-    from then on. The tensors that `mutates_args` names hold what the function has written to them; their
-    history stays as it was.
+    Parameters annotated `np.ndarray` get NumPy arrays, and those annotated `Tensor` get tensors. The function
+    runs on the CPU when a value is needed; it is not traced. It is also available as
+    `tenfold.ops.mylib.cube`. After a call, the tensors named by `mutates_args` hold what the function wrote
+    to them; their autograd history does not change.
     """
     if "::" not in name or not all(part.isidentifier() for part in name.split("::")):
         raise ArgumentError(f"{name!r} is no name of an op", help='write "mylib::name"')

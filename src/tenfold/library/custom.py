@@ -24,14 +24,14 @@ __all__ = ["Context", "CustomOpDef", "Info"]
 
 
 class Info(NamedTuple):
-    """What a function given to `register_vmap` is told of the batch."""
+    """The batch size and randomness that a function of `register_vmap` gets."""
 
     batch_size: int
     randomness: str
 
 
 class Context:
-    """What `setup_context` leaves for the backward function."""
+    """The `ctx` that `setup_context` fills for the backward function."""
 
     def __init__(self, needs: Sequence[bool]):
         self.needs_input_grad = tuple(needs)
@@ -46,8 +46,7 @@ class Context:
 
 
 class CustomOpDef:
-    """An op made of a Python function. Called, it records the op; the function runs when a value is
-    needed."""
+    """An op made from a Python function. A call records the op; the function runs when a value is needed."""
 
     def __init__(self, name: str, kernel: Callable[..., Any], schema: str):
         self.name = name
@@ -79,8 +78,8 @@ class CustomOpDef:
     # What is registered
 
     def register_fake(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Say what the results look like: the function gets the arguments, and returns tensors of the right
-        shapes and dtypes, such as `tn.empty_like(x)`. Then the op may be compiled and differentiated."""
+        """Register a function that gives the shapes and dtypes of the results. It gets the arguments, and
+        returns tensors such as `tn.empty_like(x)`. The op can then be compiled and differentiated."""
         self._fake = function
         self.row.host, self.row.lowering = False, self._lowering()
         self.row.calls.clear()
@@ -89,8 +88,8 @@ class CustomOpDef:
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
     ) -> None:
-        """Say how gradients flow: `backward(ctx, *gradients)` gives one for each argument, None for those
-        without; `setup_context(ctx, inputs, output)` leaves in `ctx` what it needs."""
+        """Register the gradient: `backward(ctx, *gradients)` returns one gradient for each argument, or None.
+        `setup_context(ctx, inputs, output)` saves in `ctx` what backward needs."""
         if self._written:
             raise GradientError(
                 f"{self.row.schema} writes to its arguments and can have no gradient",
@@ -101,8 +100,8 @@ class CustomOpDef:
             self.register_fake(self._fake)
 
     def register_vmap(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Say how the op maps over a batch: `function(info, in_dims, *args)` gives results and their batch
-        dimensions. Without it the op is called for each element."""
+        """Register how the op maps over a batch: `function(info, in_dims, *args)` returns results and their
+        batch dimensions. Without it, the op is called once for each element."""
         from tenfold.flat.vmap import CUSTOM_BATCHING
 
         CUSTOM_BATCHING[f"{PYTHON}#{self.name}"] = functools.partial(self._batched, function)

@@ -29,7 +29,7 @@ def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> No
 
 @located
 def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
-    """Compute a declared op by this function; `types` is a kind of device, several, or "default"."""
+    """Implement a declared op by a function; `types` is one or several types of devices, or "default"."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         keys = types if isinstance(types, (tuple, list)) else [types]
@@ -80,24 +80,24 @@ def _call_instead(name: str, function: Callable[..., Any]) -> None:
 
 
 class Library:
-    """The ops of a namespace, declared (`kind` "DEF") or implemented ("IMPL") one by one."""
+    """The ops of a namespace, for declaring (`kind` "DEF") or implementing ("IMPL") them one by one."""
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Declare an op by its whole schema."""
+        """Declare an op by its schema."""
         name, _, rest = schema.partition("(")
         define(f"{self.ns}::{name.strip()}", f"({rest}")
         return name
 
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", **options: Any) -> None:
-        """Compute an op by this function."""
+        """Implement an op by a function."""
         name = op_name if isinstance(op_name, str) else str(op_name.__name__).partition(".")[0]
         impl(name if "::" in name else f"{self.ns}::{name}", dispatch_key or self.dispatch_key, fn)
 
 
 def opcheck(op: Any, args: Sequence[Any], kwargs: Any = None, **options: Any) -> dict[str, str]:
-    """Call the op once: how it is recorded is not the user's business."""
+    """Check an op by calling it once."""
     op(*args, **(kwargs or {}))
     return {"test_schema": "SUCCESS"}

@@ -121,7 +121,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def _cuda_graph_capture_health_check(self) -> None:
-        """Nothing: steps are recorded, not captured in a CUDA graph."""
+        """Does nothing: steps are recorded, not captured in a CUDA graph."""
 
     @functools.cached_property
     def _hooks(self) -> dict[str, Hooks]:

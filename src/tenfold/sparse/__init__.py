@@ -113,11 +113,11 @@ class check_sparse_tensor_invariants(contextlib.ContextDecorator):
 
     @staticmethod
     def enable() -> None:
-        """Nothing: they are checked."""
+        """Does nothing: they are checked."""
 
     @staticmethod
     def disable() -> None:
-        """Nothing: they are checked."""
+        """Does nothing: they are checked."""
 
 
 def __getattr__(name: str) -> Any:

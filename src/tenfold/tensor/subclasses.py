@@ -131,7 +131,7 @@ def _new_parameter(cls: type[Parameter], data: Any = None, requires_grad: bool =
 
 
 def _no_init(self: Tensor, *args: Any, **kwargs: Any) -> None:
-    """Nothing: `__new__` has made the tensor."""
+    """Does nothing: `__new__` has made the tensor."""
 
 
 # Tenfold's own methods that PyTorch has not, and what makes an object or asks for its class.

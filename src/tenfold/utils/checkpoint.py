@@ -1,4 +1,4 @@
-"""Memory for time: a function whose intermediate values are computed again for its gradient, not kept."""
+"""Checkpointing: intermediate values of a function are recomputed for its gradient instead of saved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tenfold.trace.graph import Origin
 
 
 class CheckpointPolicy(enum.Enum):
-    """What a selective checkpoint is to do with an operator's results."""
+    """What a selective checkpoint does with the results of an operator."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -44,8 +44,8 @@ def noop_context_fn() -> tuple[Any, Any]:
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
 ) -> tuple[Any, Any]:
-    """Two contexts that do nothing: a checkpoint keeps its arguments alone, and XLA chooses what of the rest
-    it computes again."""
+    """Two contexts that have no effect: a checkpoint saves only its arguments, and XLA decides what to
+    recompute."""
     return noop_context_fn()
 
 
@@ -102,12 +102,12 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """The function's result; for its gradient, what lies between is computed again from the arguments.
+    """Call a function, and recompute its intermediate values from the arguments when its gradient needs them.
 
-    Random numbers are the same when they are drawn again, whatever `preserve_rng_state`; gradients flow to
-    all that the function reads, whatever `use_reentrant`; what no gradient needs is not computed again,
-    whatever `early_stop`. The first of `context_fn`'s contexts is entered
-    while the function is recorded; Python does not run it again, so the second is not.
+    Some options have no effect: recomputed random numbers are always the same (`preserve_rng_state`),
+    gradients always flow to everything that the function reads (`use_reentrant`), and only what a gradient
+    needs is recomputed (`early_stop`). The function is recorded once, within the first of `context_fn`'s
+    contexts; the second is not entered.
     """
     if not callable(function):
         raise ArgumentError(f"takes a function, not {type(function).__name__}")
@@ -186,7 +186,7 @@ def _true(cotangent: flat.Value) -> flat.Value:
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Functions one after the other, in `segments` of which all but the last are checkpoints."""
+    """Call functions in sequence, split into `segments`, of which all but the last are checkpointed."""
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise ArgumentError(f"unexpected argument {next(iter(kwargs))!r}")

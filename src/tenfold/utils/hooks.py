@@ -18,7 +18,7 @@ def unserializable_hook(f: Any) -> Any:
 
 
 def warn_if_has_hooks(tensor: Tensor) -> None:
-    """Nothing: hooks are never saved with a tensor."""
+    """Does nothing: hooks are never saved with a tensor."""
 
 
 def __getattr__(name: str) -> Any:

@@ -46,7 +46,7 @@ _ExcludeDispatchKeyGuard = _IncludeDispatchKeyGuard = contextlib.nullcontext
 
 
 def _log_api_usage_once(event: str) -> None:
-    """Nothing: no one counts."""
+    """Does nothing: no one counts."""
 
 
 def _get_tracing_state() -> None:

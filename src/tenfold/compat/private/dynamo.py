@@ -55,14 +55,14 @@ disallow_in_graph = forbid_in_graph = allow_in_graph
 
 
 def graph_break(msg: str = "") -> None:
-    """Nothing: the graph of a compiled function is whole."""
+    """Does nothing: the graph of a compiled function is whole."""
 
 
 maybe_mark_dynamic = mark_dynamic
 
 
 def mark_static_address(t: Any, guard: bool = True) -> None:
-    """Nothing: XLA keeps its own memory."""
+    """Does nothing: XLA keeps its own memory."""
 
 
 def optimize(backend: Any = "inductor", **options: Any) -> Any:

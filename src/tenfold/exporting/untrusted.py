@@ -40,7 +40,7 @@ from tenfold.serialize.trust import trusted
 SECONDS = 60.0  # of the clock that reading a file may take, and one more for each megabyte
 PROCESSOR_SECONDS = 3.0  # of computing, likewise
 COMPILE_SECONDS = 60.0  # of computing that compiling a module may take, likewise
-SECONDS_PER_OP = 0.05  # and more for each op: XLA takes a tenth of it
+SECONDS_PER_OP = 0.05  # and more for each op, of which XLA takes a few milliseconds
 COMPILE_VARIABLE = "TENFOLD_COMPILE_SECONDS"  # sets how many in all
 BUSY = 10.0  # how much longer the clock may run meanwhile
 MOST_SECONDS = 1e8

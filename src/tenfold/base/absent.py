@@ -275,7 +275,6 @@ ANSWERS: dict[str, Any] = {
         (
             "torch._guards.detect_fake_mode",
             "torch._guards.TracingContext.try_get",
-            "torch.fx.experimental.proxy_tensor.get_proxy_mode",
             "torch.utils._python_dispatch._get_current_dispatch_mode",
         )
     ),

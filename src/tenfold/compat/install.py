@@ -70,6 +70,7 @@ ELSEWHERE = {
     "torch.export.graph_signature": "tenfold.compat.export.signature",
     "torch.functional": "tenfold",
     "torch.fx._symbolic_trace": "tenfold.fx.tracer",
+    "torch.fx.experimental.proxy_tensor": "tenfold.compat.export.proxy_tensor",
     "torch.nn._reduction": "tenfold.compat.private.reduction",
     "torch.nn.attention.bias": "tenfold.nn.causal_bias",
     "torch.nn.modules.linear_cross_entropy": "tenfold.nn.linear_loss",

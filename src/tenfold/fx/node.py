@@ -224,7 +224,7 @@ def _inplace(name: str) -> bool:
 
 def _writes(target: Any) -> bool:
     name = getattr(target, "__name__", "")
-    return isinstance(name, str) and _inplace(name)
+    return isinstance(name, str) and _inplace(name.partition(".")[0])  # of an overload, its op
 
 
 def pretty_target(target: Any) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold.base.errors import ArgumentError, located
+from tenfold.compat.export.proxy_tensor import make_fx
 from tenfold.func import (
     associative_scan,
     functional_call,
@@ -29,8 +30,8 @@ from tenfold.tensor import Tensor
 __all__ = [
     "FunctionalModule", "FunctionalModuleWithBuffers", "associative_scan", "combine_state_for_ensemble",
     "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
-    "linearize", "make_functional", "make_functional_with_buffers", "replace_all_batch_norm_modules_",
-    "stack_module_state", "vjp", "vmap",
+    "linearize", "make_functional", "make_functional_with_buffers", "make_fx",
+    "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
 
 

@@ -1,5 +1,5 @@
-"""`module_context`: what is done to tensors in a block, as a module of the torch dialect that is built as the
-block goes on."""
+"""`module_context`: builds a module of the torch dialect from what a block does to tensors, while the block
+runs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _refuse_function(function: Any, args: tuple[Any, ...]) -> Any:
 
 
 class RecordedModule(Operations):
-    """The module of a block. In the block it can be printed and built by hand; printing it gives its text, in
-    the block that of what was done so far."""
+    """The module of a block. Printing it gives its text; within the block, this is the text of what was done
+    so far, and ops can be added by hand."""
 
     @property
     def module(self) -> Any:
@@ -34,11 +34,11 @@ class RecordedModule(Operations):
 
 
 class module_context:
-    """A block whose ops are built as a function of the torch dialect, without arguments.
+    """A block whose ops become a function of the torch dialect without arguments.
 
-    What exists before the block, and parameters wherever they are made, are literals in it; its results are
-    the tensors made in the block that nothing else in it uses and that are still there when it ends. Nothing
-    is computed in the block: a tensor prints as the op that makes it, and no value can be asked for.
+    Tensors from before the block, and all parameters, are literals of the function. Its results are the
+    tensors made in the block that nothing else in the block uses and that still exist at its end. Nothing is
+    computed in the block: a tensor prints as the op that makes it, and its value cannot be read.
 
         with module_context() as module:
             y = nn.Linear(10, 10)(tenfold.ones(10))

@@ -1,4 +1,4 @@
-"""`export`: a model or a function, on arguments like the given, as a module of a chosen dialect."""
+"""`export`: exports a model or a function, for example arguments, as a module of a chosen dialect."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def form_of(name: str) -> str:
 
 
 class Exported:
-    """A program as a module of MLIR, whose function is `main`.
+    """A program as an MLIR module with a function `main`.
 
     `inputs` are the types of the arguments, in the order of the call, and `outputs` those of the results.
-    After the inputs `main` takes `parameters`, by name and in order, unless they were written into the
-    module. After the results it gives what `writes` names: tensors that the function changes.
+    After the inputs, `main` takes `parameters`, in order, unless they are literals of the module. After the
+    results, it returns the tensors that the function changes, which `writes` names.
     """
 
     def __init__(
@@ -83,11 +83,11 @@ class Exported:
         self.dimensions = dimensions
 
     def text(self, locations: bool = False, whole: bool = False) -> str:
-        """The module as text; of long constants only their types, unless `whole`."""
+        """The module as text. Long constants are shown only by their types, unless `whole` is set."""
         return self.module.text(locations=locations, whole=whole)
 
     def bytecode(self) -> bytes:
-        """The module as MLIR bytecode, which is smaller and read by the same version of MLIR."""
+        """The module as MLIR bytecode, which is smaller; it can be read by the same version of MLIR."""
         if self.dialect != "stablehlo":
             return self.module.bytecode()
         data = portable.bytecode(self.module)
@@ -96,7 +96,7 @@ class Exported:
 
     @located
     def portable(self) -> bytes:
-        """The module as StableHLO's portable artifact, which later versions read, too."""
+        """The module as StableHLO's portable artifact, which later versions can read."""
         if self.dialect != "stablehlo":
             raise ArgumentError(
                 f"only StableHLO has a portable artifact, and this module is {self.dialect}",
@@ -108,9 +108,9 @@ class Exported:
 
     @located
     def build(self, *, target: str = "cpu", processor: str = "host") -> bytes:
-        """The program compiled by IREE, as a `.vmfb`: for the target "cpu", "vmvx" (a portable bytecode) or
-        "cuda". On a CPU it may use all instructions of the `processor`, by default this machine's; "generic"
-        runs on every one."""
+        """Compile the program with IREE, and return a `.vmfb` for the target "cpu", "vmvx" (a portable
+        bytecode) or "cuda". On a CPU, it may use all instructions of the `processor`, by default this
+        machine's; "generic" runs on every processor."""
         from tenfold.engines import iree
 
         further = [parameter.current().type for parameter in self.parameters.values()]
@@ -168,19 +168,19 @@ def export(
     value_tensors: bool = True,
     dynamic: Any = None,
 ) -> Exported:
-    """A model or function, recorded on arguments like these, as a module for other compilers.
+    """Export a model or function, recorded on example arguments, as a module for other compilers.
 
     `dialect` is "torch" (which torch-mlir and IREE read), "stablehlo" (from Tenfold's own lowerings), or
     "linalg" or "tosa" (by torch-mlir's pipelines). Tensors that the function reads from outside, such as a
-    model's parameters, become further arguments or literals in the module. Tensors that it writes are further
-    results; numbers that it returns are tensors without dimensions. With `value_tensors=False` the torch
-    dialect's tensors are `!torch.tensor`. Checks that Tenfold makes while a program runs, as of indices, are
-    left out: these dialects have none.
+    model's parameters, become additional arguments, or literals with `parameters="literals"`. Tensors that it
+    writes become additional results; numbers that it returns become tensors without dimensions. With
+    `value_tensors=False`, the tensors of the torch dialect are `!torch.tensor`. Checks that Tenfold makes
+    while a program runs, for example of indices, are left out, since these dialects have none.
 
-    `dynamic` says which dimensions may have other sizes than in these arguments, by an argument's place or
-    name: `{"x": {0: "batch"}}`. A `Dim` in the place of a name also says which sizes. The program is recorded
-    at several, and refused where it is another one for some of them. It is for no size beyond the largest of
-    these: what a `Dim` has for its `max`, or else some hundreds, as `dimensions` of the result tells.
+    `dynamic` opens dimensions, by the position or the name of an argument: `{"x": {0: "batch"}}`. A `Dim`
+    instead of a name also gives the range of sizes. The program is recorded at several sizes, and refused if
+    it is not the same program at all of them. It is valid up to the largest of these sizes: the `max` of a
+    `Dim`, or else some hundreds, as `dimensions` of the result says.
 
         exported = tenfold.export(model, (x,), dialect="stablehlo", parameters="literals")
         exported.save("model.stablehlo")

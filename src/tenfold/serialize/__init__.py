@@ -1,8 +1,8 @@
 """`tenfold.save` and `tenfold.load`: tensors and plain Python data in files that PyTorch reads and writes.
 
-A path that ends in ".safetensors" means that format; all others are PyTorch's zip archive. Nothing that a
-file says is run, unless its reader has said in so many words that it is trusted: it is read by an interpreter
-that knows data, tensors and nothing else.
+A path that ends in ".safetensors" means that format; all others are PyTorch's zip archive. No code in a file
+runs, unless the user has declared that the file is trusted: files are read by an interpreter that knows only
+data and tensors.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def save(
     pickle_protocol: int = 2,
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
-    """Write tensors, and dicts, lists and tuples of them, to a file; `torch.load` reads it. Modules, arrays
-    and other objects are written as pickle has them, with PyTorch's names; `weights_only=False` reads them.
+    """Save tensors, and dicts, lists and tuples of tensors, to a file that `torch.load` can read. Modules,
+    arrays and other objects are pickled under PyTorch's names; they can be loaded with `weights_only=False`.
 
-    Tensors that share memory share it again when they are loaded. A file given by its path is written whole
-    or not at all: until the last byte is safe, the old one stays.
+    Tensors that share memory still do so after loading. A file that is given by its path is replaced
+    atomically: the old file stays until the new one is complete.
     """
     if not isinstance(f, (str, os.PathLike)) and hasattr(f, "write"):
         archive.Contents(obj).write(f)
@@ -79,14 +79,16 @@ def load(
     weights_only: bool | None = True,
     mmap: bool | None = None,
 ) -> Any:
-    """Read what `save`, `torch.save` or safetensors wrote.
+    """Load a file that `save`, `torch.save` or safetensors wrote.
 
-    `map_location` says where tensors are to be: a device, a dict from saved devices to others, or a function
-    `(storage, location)` that returns the storage, or what its `cpu()` or `cuda()` gives. Without it they go
-    where they were. Code in the file is not run, so classes other than tensors and plain data are an error
-    that names them, unless `add_safe_globals` declared them safe. With `weights_only=False` a file may hold
-    any object, and run any code: it is read only where you have said that you trust it, by `trusting_files`
-    or by TENFOLD_TRUST_FILES=1. `mmap` changes nothing that can be seen, and is accepted.
+    `map_location` chooses the device of tensors: a device, a dict from saved devices to others, or a function
+    `(storage, location)` that returns the storage, `storage.cpu()` or `storage.cuda()`. By default, tensors
+    are loaded to the device that they were saved from.
+
+    Code in the file does not run. Classes other than tensors and plain data are an error that names them,
+    unless `add_safe_globals` declared them safe. With `weights_only=False`, a file may contain any object and
+    run any code; it is refused unless you declare that you trust it, by `trusting_files` or by
+    TENFOLD_TRUST_FILES=1. `mmap` is accepted and has no visible effect.
     """
     trusted = weights_only is False
     if trusted and not trust.trusted():

@@ -1,4 +1,4 @@
-"""What the user trusts: files that may hold any object, and classes that any file may hold."""
+"""What the user trusts: files that may contain any object, and classes that any file may contain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _safe: list[Any] = []
 @contextmanager
 def trusting_files() -> Iterator[None]:
     """A `with` block in which `load(file, weights_only=False)` reads any object, which may run any code, and
-    `load_vmfb` runs machine code in this process: for files whose writer you trust as you trust your own
+    `load_vmfb` runs machine code in this process. Use it only for files that you trust like your own
     programs.
 
     ```python
@@ -46,7 +46,8 @@ def trusted() -> bool:
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Let files hold these classes and functions: each as it is, or paired with the name that files use."""
+    """Allow files to contain these classes and functions, each as it is or paired with the name that files
+    use."""
     _safe.extend(safe_globals)
 
 
@@ -56,12 +57,12 @@ def get_safe_globals() -> list[Any]:
 
 
 def clear_safe_globals() -> None:
-    """Trust no classes and functions any more that `add_safe_globals` named."""
+    """Stop trusting the classes and functions that `add_safe_globals` named."""
     _safe.clear()
 
 
 class safe_globals:
-    """A `with` block in which files may hold these classes and functions."""
+    """A `with` block in which files may contain these classes and functions."""
 
     def __init__(self, safe_globals: list[Any]):
         self.added = safe_globals

@@ -19,10 +19,11 @@ from tenfold.tensor.interchange import DeviceLike, new_tensor
 
 @located
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """This tensor in another dtype or on another device; itself if it is that already and `copy` is not set.
+    """Convert the tensor to another dtype or device. If nothing changes and `copy` is not set, return the
+    tensor itself.
 
-    to(dtype), to(device), to(device, dtype), to(other): the last takes both from another tensor. A move to
-    another device computes the tensor first.
+    The forms are to(dtype), to(device), to(device, dtype), and to(other), which takes both from another
+    tensor. A move to another device computes the tensor first.
     """
     memory_format = kwargs.pop("memory_format", None)
     names: tuple[str, ...] = ("device", "dtype", "non_blocking", "copy")
@@ -93,7 +94,7 @@ def cuda(
 
 @located
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """This tensor in the dtype, and on the device, of another."""
+    """Convert the tensor to the dtype and the device of another."""
     return convert(self, other.dtype, other.device)
 
 
@@ -114,7 +115,8 @@ TYPE_NAMES = {
 
 @located
 def type_(self: Tensor, dtype: DType | str | type | None = None, non_blocking: bool = False) -> Any:
-    """The old name of the type ("tenfold.FloatTensor"), or the tensor converted to one or to a dtype."""
+    """Return the old name of the type ("tenfold.FloatTensor"), or convert the tensor to such a type or a
+    dtype."""
     if dtype is None:
         name = next(name for name, type_name in TYPE_NAMES.items() if type_name is self.dtype)
         return f"{package.shown}.{'' if self.device.type == 'cpu' else 'cuda.'}{name}"

@@ -21,7 +21,8 @@ _MASK = (1 << 64) - 1
 
 
 class Generator:
-    """Random numbers from XLA's Philox, keyed by the seed. The same seed gives the same in every run."""
+    """A generator of random numbers: XLA's Philox, keyed by the seed. The same seed gives the same numbers in
+    every run."""
 
     def __init__(self, device: Device | str = "cpu"):
         try:
@@ -48,7 +49,7 @@ class Generator:
         return self
 
     def seed(self) -> int:
-        """Seed from the operating system, and say with what."""
+        """Seed the generator from the operating system, and return the seed."""
         self.manual_seed(int.from_bytes(os.urandom(8), "little"))
         return self._seed
 
@@ -56,7 +57,7 @@ class Generator:
         return self._seed
 
     def get_state(self) -> Tensor:
-        """The state as bytes: the seed, and how far the numbers have been drawn."""
+        """The state as bytes: the seed and the position in its stream of numbers."""
         return Tensor(self.state.current()).view(dtypes.uint8)
 
     def set_state(self, new_state: Tensor) -> Generator:
@@ -99,7 +100,7 @@ _seed: list[int] = []
 
 
 def default_generator(device: Device) -> Generator:
-    """The generator of a device that ops use when they are given none."""
+    """The default generator of a device."""
     device = device.resolved
     generator = _generators.get(device)
     if generator is None:
@@ -113,7 +114,7 @@ def default_generator(device: Device) -> Generator:
 
 @located
 def manual_seed(seed: int) -> Generator:
-    """Start the default generators of all devices anew. The seed is what `int` makes of it."""
+    """Seed the default generators of all devices. The seed is converted by `int`."""
     try:
         seed = int(seed)
     except (TypeError, ValueError) as error:
@@ -151,8 +152,8 @@ def _on(device_type: str, device: Any) -> Device:
 
 
 class fork_rng:
-    """A block after which the default generators are as before: that of the CPU and those of `devices`, or
-    all of them. With `enabled=False` it does nothing."""
+    """A `with` block that restores the default generators at its end: that of the CPU and those of `devices`,
+    by default all. With `enabled=False`, it has no effect."""
 
     def __init__(
         self,

@@ -335,7 +335,8 @@ _nonzero, _one_hot = function("nonzero", [find("nonzero")]), function("one_hot",
 
 
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
-    """The places that are not zero: a row of coordinates for each, or a tuple of one tensor a dimension."""
+    """The coordinates of the nonzero elements, one row for each, or a tuple with one tensor for each
+    dimension."""
     if out is not None and as_tuple:
         raise ArgumentError("out= takes one tensor, and as_tuple=True gives several").located(
             "nonzero", capture()

@@ -41,7 +41,7 @@ def tensor(
     device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A tensor with a copy of the data: a number, nested sequences of numbers, a NumPy array, a tensor."""
+    """Make a tensor from a copy of data: a number, nested sequences of numbers, a NumPy array or a tensor."""
     if isinstance(data, Tensor):
         with DisableTorchFunctionSubclass():  # of whatever class, the copy is a plain tensor
             return data.detach().to(dtype=dtype, device=device, copy=True).requires_grad_(requires_grad)
@@ -62,7 +62,7 @@ def _asking(tensor: Tensor, requires_grad: bool) -> Tensor:
 
 @located
 def as_tensor(data: Any, dtype: DType | type | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The data as a tensor, without a copy where none is needed."""
+    """Convert data to a tensor, without a copy if possible."""
     return asarray(data, dtype=dtype, device=device)
 
 
@@ -75,9 +75,9 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
-    """A tensor of any array-like object. `copy` says whether to copy its data: always, never (an error if it
-    cannot be shared), or (None) only if needed. Gradients flow through it, unless `requires_grad` is
-    False."""
+    """Convert any array-like object to a tensor. With `copy=True`, the data are always copied; with
+    `copy=False` never, and it is an error if they cannot be shared; with None, only if necessary. Gradients
+    flow through the conversion, unless `requires_grad` is False."""
     made = _as_array(obj, dtype, device, copy)
     if requires_grad is False and made.requires_grad:
         return made.detach()
@@ -117,8 +117,8 @@ def _shared(obj: Any, dtype: DType | type | None) -> Any:
 
 @located
 def from_numpy(array: np.ndarray) -> Tensor:
-    """A tensor that reads a NumPy array's own memory: an op sees what it holds when the op is called.
-    In-place operators give the tensor new memory."""
+    """Make a tensor that shares the memory of a NumPy array. An op sees what the array holds when the op is
+    called. In-place operators give the tensor new memory, and do not change the array."""
     if not isinstance(array, np.ndarray):
         raise ArgumentError(f"takes a NumPy array, not {type(array).__name__}", help="use tenfold.tensor")
     dtypes.from_numpy(array.dtype)
@@ -136,7 +136,7 @@ def _borrowed(memory: np.ndarray) -> Tensor:
 def frombuffer(
     buffer: Any, *, dtype: DType | type, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
-    """A one-dimensional tensor that reads the memory of a bytes-like object."""
+    """Make a one-dimensional tensor that reads the memory of a bytes-like object."""
     try:
         view = memoryview(buffer).cast("B")
     except TypeError:
@@ -163,7 +163,7 @@ def frombuffer(
 
 @located
 def from_dlpack(ext_tensor: Any, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
-    """A tensor that reads the memory of another library's array."""
+    """Make a tensor that reads the memory of another library's array."""
     if isinstance(ext_tensor, Tensor):
         tensor = ext_tensor
     else:
@@ -236,7 +236,7 @@ def new_tensor(
     device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A tensor with a copy of the data, in this tensor's dtype and on its device unless told otherwise."""
+    """Make a tensor from a copy of data, by default with this tensor's dtype and device."""
     return tensor(
         data,
         dtype=dtype or self.dtype,

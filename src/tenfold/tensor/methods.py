@@ -53,19 +53,19 @@ def _elementwise(self: Tensor, others: Sequence[Tensor], function: Callable[...,
 
 @located
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it. Slow, and on the CPU alone."""
+    """Replace each element by the result of a Python function of it. This is slow, and only for the CPU."""
     return _elementwise(self, (), callable)
 
 
 @located
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it and of another tensor's."""
+    """Replace each element by the result of a Python function of it and another tensor's element."""
     return _elementwise(self, (tensor,), callable)
 
 
 @located
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it and of two other tensors'."""
+    """Replace each element by the result of a Python function of it and two other tensors' elements."""
     return _elementwise(self, (x, y), callable)
 
 
@@ -74,8 +74,8 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
 
 @located
 def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
-    """Look at the same memory as a row-major tensor of other sizes. Memory that is too small is replaced by a
-    larger one, with zeros at its end."""
+    """Resize the tensor, in row-major order, on the same memory. Memory that is too small is replaced by a
+    larger one with zeros at its end."""
     dispatch.require_placement("memory_format", memory_format)
     if self.requires_grad:
         raise GradientError("a tensor that requires gradients cannot be resized", help="use reshape")
@@ -103,7 +103,7 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
 
 @located
 def resize(self: Tensor, *sizes: Any) -> Tensor:
-    """`reshape` to sizes with as many elements."""
+    """Like `reshape`."""
     shape = _sizes(sizes)
     if math.prod(shape) != self.numel():
         raise ShapeError(f"{tuple(self.shape)} has not as many elements as {shape}", help="use resize_")
@@ -118,7 +118,7 @@ def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
 
 @located
 def set_(self: Tensor, source: Tensor | None = None, *args: Any, **kwargs: Any) -> Tensor:
-    """Share the memory of another tensor from now on; without one, be empty."""
+    """Make this tensor share the memory of another; without an argument, make it empty."""
     if args or kwargs or not (source is None or isinstance(source, Tensor)):
         raise ArgumentError(
             "takes a Tensor", help="use source.as_strided(size, stride, offset) for a part of it"
@@ -135,7 +135,7 @@ def set_(self: Tensor, source: Tensor | None = None, *args: Any, **kwargs: Any) 
 
 @located
 def new(self: Tensor, *args: Any, size: Sequence[int] | None = None) -> Tensor:
-    """A tensor of this one's dtype and device: of zeros for sizes, else of the data."""
+    """A tensor with this one's dtype and device: zeros if sizes are given, otherwise the data."""
     args = args if size is None else (Size(size),)
     if not args or isinstance(args[0], (int, Size)):
         shape = args[0] if args and isinstance(args[0], Size) else args or (0,)
@@ -153,7 +153,7 @@ def new_empty_strided(
     device: Any = None,
     **more: Any,
 ) -> Tensor:
-    """`empty_strided` of this tensor's dtype and device."""
+    """Like `empty_strided`, with this tensor's dtype and device."""
     return empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device, **more)
 
 
@@ -168,7 +168,7 @@ def empty_strided(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Zeros that lie in memory by these strides."""
+    """A tensor of zeros with these strides."""
     dispatch.require_placement("layout", layout)
     dispatch.require_placement("pin_memory", pin_memory)
     if len(size) != len(stride):
@@ -180,7 +180,7 @@ def empty_strided(
 
 @located
 def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **options: Any) -> Tensor:
-    """Zeros whose dimensions lie in memory in another order, the outermost first."""
+    """A tensor of zeros whose dimensions are in this order in memory, the outermost first."""
     if sorted(physical_layout) != list(range(len(size))):
         raise ArgumentError(f"{tuple(physical_layout)} is no order of {len(size)} dimensions")
     tensor = aten("empty")([size[d] for d in physical_layout], **options)
@@ -212,7 +212,7 @@ def from_file(
 
 @located
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Whether both are the same place in the same memory."""
+    """Whether both tensors refer to the same elements of the same memory."""
     mine, other = self.share(), tensor.share()
     same = mine.storage is other.storage and mine.strides == other.strides and mine.offset == other.offset
     return same and self.shape == tensor.shape
@@ -225,8 +225,8 @@ def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
 
 
 class UntypedStorage:
-    """The memory behind a tensor, to be asked where it is and how large; or the bytes of a file, to be made
-    tensors of by `asarray`."""
+    """The memory behind a tensor, which has an address and a size; or the bytes of a file, from which
+    `asarray` makes tensors."""
 
     def __init__(self, owner: Tensor):
         self._owner = owner
@@ -234,7 +234,7 @@ class UntypedStorage:
 
     @staticmethod
     def from_file(filename: str, shared: bool = False, nbytes: int | None = None) -> UntypedStorage:
-        """The bytes of a file, which are read when they are used."""
+        """The bytes of a file, which are read lazily."""
         return FileStorage(np.memmap(filename, np.uint8, "c", shape=None if not nbytes else (nbytes,)))
 
     def data_ptr(self) -> int:
@@ -251,7 +251,7 @@ class UntypedStorage:
 
 
 class FileStorage(UntypedStorage):
-    """Bytes of a file. Writing to tensors made of them leaves the file as it is."""
+    """The bytes of a file. Writing to tensors made from them does not change the file."""
 
     def __init__(self, array: np.ndarray):
         self._array = array
@@ -290,18 +290,18 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, 
 
 
 def itself(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The tensor itself: it is dense, and XLA decides where memory is pinned."""
+    """Return the tensor itself: it is dense already, and XLA decides whether memory is pinned."""
     return self
 
 
 def no(self: Tensor, *args: Any) -> bool:
-    """False, of every tensor."""
+    """False for every tensor."""
     return False
 
 
 @located
 def as_float(self: Tensor) -> Tensor:
-    """This tensor as float32: it is not quantized."""
+    """Convert the tensor to float32; it is not quantized."""
     return aten("_to_copy")(self, dtype=float32)
 
 
@@ -312,7 +312,7 @@ def no_integers(self: Tensor) -> NoReturn:
 
 @located
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
-    """The same data as a tensor of another class."""
+    """Make a tensor of another class with the same data."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise ArgumentError("takes a class derived from Tensor")
     seen = aten("alias")(self)
@@ -323,7 +323,7 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
 
 @located
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
-    """What a module's parameter becomes when `other` is loaded into it."""
+    """The new value of a module's parameter when `other` is loaded into it."""
     return other.detach() if assign else self.copy_(other).detach()
 
 

@@ -15,7 +15,7 @@ __all__ = ["Parameter"]
 
 
 class Parameter(Tensor):
-    """A tensor that a module registers as its own when it is assigned to an attribute, to be trained."""
+    """A tensor to be trained, which a module registers when it is assigned to an attribute."""
 
     __slots__ = ()
 

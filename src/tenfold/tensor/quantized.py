@@ -27,7 +27,8 @@ def _call(name: str, *arguments: Any) -> Tensor:
 
 
 class QuantizedTensor:
-    """Integers that mean (integer - zero_point) · scale: one scale, or one for each place along `axis`."""
+    """Integers that stand for (integer - zero_point) · scale, with one scale, or one for each index along
+    `axis`."""
 
     is_quantized = True
     requires_grad = False
@@ -63,7 +64,7 @@ class QuantizedTensor:
         return self._integers.clone()
 
     def dequantize(self) -> Tensor:
-        """The numbers that are meant, as float32."""
+        """The numbers that the integers stand for, as float32."""
         low, high = self.dtype.bounds
         stored, operands = self.dtype.storage, (self._integers, self._scale, self._zero_point)
         if self._axis is None:
@@ -124,7 +125,7 @@ def _bounds(dtype: Any) -> tuple[int, int]:
 
 @located
 def quantize_per_tensor(input: Tensor, scale: Any, zero_point: Any, dtype: Any) -> QuantizedTensor:
-    """round(input / scale) + zero_point, with the scale and the zero point kept beside it."""
+    """round(input / scale) + zero_point, together with the scale and the zero point."""
     low, high = _bounds(dtype)
     name = "quantize_per_tensor"
     scale = scale.item() if isinstance(scale, Tensor) else float(scale)
@@ -137,7 +138,7 @@ def quantize_per_tensor(input: Tensor, scale: Any, zero_point: Any, dtype: Any) 
 def quantize_per_channel(
     input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, dtype: Any
 ) -> QuantizedTensor:
-    """As `quantize_per_tensor`, with a scale and a zero point for each place along an axis."""
+    """Like `quantize_per_tensor`, with a scale and a zero point for each index along an axis."""
     low, high = _bounds(dtype)
     quantized = _call("quantize_per_channel", input, scales, zero_points, axis, low, high, dtype.storage)
     return QuantizedTensor(quantized, scales.clone(), zero_points.clone(), axis)
@@ -151,7 +152,7 @@ def _put_together(integers: Tensor, scale: Any, zero_point: Any, axis: int | Non
 
 @located
 def dequantize(tensors: Any) -> Any:
-    """The numbers that a quantized tensor means; of several, those of each."""
+    """Convert one or several quantized tensors to float32."""
     if isinstance(tensors, (list, tuple)):
         return tuple([dequantize(tensor) for tensor in tensors])
     if isinstance(tensors, Tensor):

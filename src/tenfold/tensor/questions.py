@@ -118,11 +118,11 @@ class Described(Holder):
         return self.dtype.is_signed
 
     def is_conj(self) -> bool:
-        """False: conjugation is computed at once."""
+        """False: conjugation is computed, not marked by a bit."""
         return False
 
     def is_neg(self) -> bool:
-        """False: negation is computed at once."""
+        """False: negation is computed, not marked by a bit."""
         return False
 
     def get_device(self) -> int:

@@ -23,8 +23,8 @@ class MethodRegistry:
 
         tenfold.ones(3).cube()
 
-    A name that tensors have already is refused, unless `replace` is said; `remove` takes a registered method
-    away again, and puts back what it replaced.
+    A name that tensors already have is refused, unless `replace` is set. `remove` removes a registered
+    method, and restores what it replaced.
     """
 
     def __init__(self) -> None:

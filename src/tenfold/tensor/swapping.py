@@ -1,4 +1,4 @@
-"""`swap_tensors`: two tensors change places, so that whoever holds one of them has the other."""
+"""`swap_tensors`: exchanges two tensors, so that every reference to one of them refers to the other."""
 
 from __future__ import annotations
 

@@ -247,7 +247,8 @@ class Tensor(Protocols):
 
     @property
     def data(self) -> Tensor:
-        """The same memory without history; assigning to it makes this tensor look at another's."""
+        """A tensor with the same memory and no autograd history. Assigning to it makes this tensor share
+        another's memory."""
         memory = self.detach()
         alias = memory.share()
         alias.base.hidden, alias.base.counter = True, data_attribute.Counter()
@@ -287,7 +288,7 @@ class Tensor(Protocols):
         self.requires_grad_(wanted)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Collect gradients in this tensor from now on, or no longer."""
+        """Set whether this tensor requires gradients."""
         if requires_grad == self.requires_grad:
             return self
         if not requires_grad and self._leaf is None:

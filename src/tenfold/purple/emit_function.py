@@ -8,7 +8,7 @@ from collections import Counter
 from tenfold.purple import core, ir
 from tenfold.purple.constants import c_string
 from tenfold.purple.emit_lines import FAILED, c_type, is_of_library
-from tenfold.purple.emit_operations import Operations
+from tenfold.purple.emit_operations import Operations, drops_of_operands
 from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Block, Constant, Drop, Function, Let, Variable
 from tenfold.purple.values import NIL
 
@@ -100,8 +100,11 @@ class EmitGroup(Operations):
         self.line(f"if (PU_ENTRY_FAILS()) {self.leave(owned)}")
 
     def block(self, block: Block) -> None:
-        for each in block:
-            self.statement(each)
+        at = 0
+        while at < len(block):
+            dying = self.dying = drops_of_operands(block, at)
+            self.statement(block[at])
+            at += 1 + len(dying)
 
     def statement(self, each: ir.Statement) -> None:
         match each:

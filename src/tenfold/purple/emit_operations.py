@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from tenfold.purple import core, foreign, ir
 from tenfold.purple.blame import SPOKEN
@@ -15,7 +16,24 @@ from tenfold.purple.natives import Form, accepts
 from tenfold.purple.usage import is_about_tensors
 from tenfold.purple.values import Keyword
 
+# C of operations that may release their operands: see PU_TAKING.
+TAKING = re.compile(r"pu_(add|subtract|multiply)\(|pu_(add|subtract)_int\(")
 COMPARISONS = ("<", ">", "<=", ">=", "=", "eq?", "eqv?", "equal?")
+
+
+def drops_of_operands(block: ir.Block, at: int) -> list[ir.Drop]:
+    """The drops after an arithmetic operation that release its operands."""
+    each = block[at]
+    if not isinstance(each, Let) or not isinstance(each.op, ir.Prim) or each.op.form is None:
+        return []
+    if not TAKING.match(each.op.form.c) or each.var.rep != VALUE:
+        return []
+    found: list[ir.Drop] = []
+    for after in block[at + 1 :]:
+        if not isinstance(after, ir.Drop) or after.cell is not None or after.var not in each.op.args:
+            break
+        found.append(after)
+    return found
 
 
 def blamable(op: ir.Op) -> list[str]:
@@ -36,6 +54,8 @@ def blamable(op: ir.Op) -> list[str]:
 
 
 class Operations(Writer):
+    dying: Sequence[ir.Drop] = ()  # those of operands, which the operation at hand releases
+
     def let(self, each: Let) -> None:
         op, var = each.op, each.var
         target = f"{self.name(var)} = " if var in self.read else ""
@@ -195,17 +215,26 @@ class Operations(Writer):
             if not target:
                 self.line(f"(void){result};")
         elif form.fails:
-            call = form.c.format(*args)
+            call = self.taking(op, form.c, args) if self.dying else form.c.format(*args)
             if op.name == "%apply-tail" and not core.is_unseen(each.place.file):
                 call = f"pu_tail_at({call}, {self.where(each.place)})"
+            remark = f" /* {self.dying[0].reason}: released with it */" if self.dying else ""
             if any(op.owned()):  # it releases what it owns where it fails: no test may fail it before
                 self.line(f"if (PU_UNLIKELY(!({target}{call}))) {fails}")
             else:
-                self.line(f"if (PU_BAD({target}{call})) {fails}")
+                self.line(f"if (PU_BAD({target}{call})) {fails}{remark}")
         elif target:
             self.line(f"{target}{form.c.format(*args)};")
         else:
             self.line(f"(void)({form.c.format(*args)});")
+
+    def taking(self, op: ir.Prim, form: str, args: list[str]) -> str:
+        """The call of an arithmetic operation that releases the operands which die with it."""
+        name, _, operands = form.partition("(")
+        dead = [self.name(drop.var) for drop in self.dying]
+        if not name.endswith("_int"):
+            operands = operands.replace(")", f", {', '.join([*dead, 'PU_NIL'][:2])})")
+        return f"{name}_taking({operands}".format(*args)
 
     def is_misused(self, op: ir.Prim) -> bool:
         """Whether a primitive takes no such arguments: the call will be refused."""

@@ -123,6 +123,14 @@ static bool are_floats(Value a, Value b) { return pu_is(a, PU_FLOAT) && pu_is(b,
         if (are_floats(a, b)) return pu_of_float(pu_float(a) sign pu_float(b));       \
         return operation(name, a, b);                                                 \
     }
+Value pu_taken(Value result, Value a, Value b) {
+    if (result) {
+        pu_drop(a);
+        pu_drop(b);
+    }
+    return result;
+}
+
 PU_OPERATION(pu_add_slow, "+", +)
 PU_OPERATION(pu_subtract_slow, "-", -)
 PU_OPERATION(pu_multiply_slow, "*", *)

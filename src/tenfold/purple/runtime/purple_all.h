@@ -266,6 +266,29 @@ static inline Value pu_multiply_int(Value a, int64_t b) {
         return pu_of_fixnums(a, a, r + 1);
     return pu_operation_with_int('*', a, b);
 }
+/* The same where operands die with the operation: fixnums, which are no objects, need no release. An operation that
+   fails releases nothing. */
+Value pu_taken(Value result, Value a, Value b) __attribute__((noinline));
+#define PU_TAKING(name, overflows, more)                                                                    \
+    static inline Value pu_##name##_taking(Value a, Value b, Value dead, Value dead_too) {                  \
+        int64_t sum;                                                                                        \
+        if (PU_LIKELY(pu_is_fixnum(a) && pu_is_fixnum(b) && !overflows))                                    \
+            return pu_of_fixnums(a, b, sum + more);                                                         \
+        return pu_taken(pu_##name##_slow(a, b), dead, dead_too);                                            \
+    }
+PU_TAKING(add, __builtin_add_overflow((int64_t)a, (int64_t)(b - 1), &sum), 0)
+PU_TAKING(subtract, __builtin_sub_overflow((int64_t)a, (int64_t)(b - 1), &sum), 0)
+PU_TAKING(multiply, __builtin_mul_overflow((int64_t)(a - 1), pu_fixnum(b), &sum), 1)
+#define PU_TAKING_INT(name, sign)                                                                           \
+    static inline Value pu_##name##_int_taking(Value a, int64_t b) {                                        \
+        int64_t twice, sum;                                                                                 \
+        if (PU_LIKELY(pu_is_fixnum(a) && !__builtin_mul_overflow(b, 2, &twice) &&                           \
+                      !__builtin_##sign##_overflow((int64_t)a, twice, &sum)))                               \
+            return pu_of_fixnums(a, a, sum);                                                                \
+        return pu_taken(pu_##name##_int(a, b), a, PU_NIL);                                                  \
+    }
+PU_TAKING_INT(add, add)
+PU_TAKING_INT(subtract, sub)
 Value pu_wide_operation(char operation, int64_t a, int64_t b);
 static inline Value pu_wide_add(int64_t a, int64_t b) {
     int64_t r;

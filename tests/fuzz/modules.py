@@ -120,6 +120,25 @@ def converted(w: Writer) -> None:
     w.add(f'"stablehlo.{op}"({x})', shape, w.kind(), (shape, kind))
 
 
+def counted(w: Writer) -> None:
+    shape = w.chance.choice([(1,), (17,), (1 << 10,), (3, 2), (2, 1, 5)])
+    options = f"{{iota_dimension = {w.chance.randrange(len(shape))} : i64}}"
+    w.add(f'"stablehlo.iota"() {options}', shape, w.kind())
+
+
+def reduced(w: Writer) -> None:
+    x, shape, kind = w.chance.choice(w.values)
+    if w.chance.random() < 0.1:  # a range so long that nothing else should work through it
+        shape = (1 << 23,)
+        x = w.add('"stablehlo.iota"() {iota_dimension = 0 : i64}', shape, kind)
+        w.values[-1] = w.values[0]
+    axes = sorted(w.chance.sample(range(len(shape)), w.chance.randint(0, len(shape))))
+    join = w.region(kind, w.chance.choice(["add", "maximum", "subtract", "divide", "power"]))
+    new = tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
+    text = f'"stablehlo.reduce"({x}, {w.constant((), kind)}) {join} {{dimensions = {array(axes)}}}'
+    w.add(text, new, kind, (shape, kind), ((), kind))
+
+
 def padded(w: Writer) -> None:
     x, shape, kind = w.chance.choice(w.values)
     pads = [[w.small(), w.small(), abs(w.small())] for _ in shape]
@@ -235,6 +254,9 @@ OPS: list[Callable[[Writer], None]] = [
     elementwise,
     elementwise,
     converted,
+    counted,
+    reduced,
+    reduced,
     padded,
     windowed,
     sliced,

@@ -254,6 +254,27 @@ def test_two_stages_stand_beside_each_other(browser, explained):
         assert right == list(range(len(explanation.stage(key).lines)))
 
 
+@pytest.mark.parametrize(
+    "function", [programs.indices, programs.train, programs.attend], ids=lambda f: f.__name__
+)
+def test_any_two_stages_have_each_line_once(browser, explained, function):
+    explanation, path = explained(function)
+    browser.open(path)
+    found = browser.run("""(() => {
+        const shown = page.program.stages.filter((stage) => !stage.absent), wrong = [];
+        for (const left of shown) for (const right of shown) {
+            const rows = aligned(page.program, left, right);
+            for (const [side, stage] of [['left', left], ['right', right]]) {
+                const lines = rows.map((row) => row[side]).filter((line) => line >= 0).sort((a, b) => a - b);
+                const whole = lines.join() === stage.lines.map((_, i) => i).join();
+                if (!whole) wrong.push([left.key, right.key, side]);
+            }
+        }
+        return [shown.length, wrong];
+    })()""")
+    assert found == [sum(not stage.absent for stage in explanation.stages), []]
+
+
 def test_two_stages_begin_past_the_inputs(browser, tmp_path):
     def total(*values):
         return sum(value.exp() for value in values)

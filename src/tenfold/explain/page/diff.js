@@ -114,7 +114,7 @@ function withOthers(rows, left, right, taken) {
     }
     if (row.right >= 0 || left.links[row.left]?.length) flush();
     done.push(row);
-    waiting.push(...(after.get(row.right) ?? []));
+    if (row.right >= 0) waiting.push(...(after.get(row.right) ?? []));
   }
   flush();
   return done;

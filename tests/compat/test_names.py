@@ -834,3 +834,9 @@ def test_the_gradient_of_nll_loss_reads_the_first_of_several_targets(reduction, 
             ).tolist()
         )
     assert found[0] == pytest.approx(found[1])
+
+
+@pytest.mark.parametrize("library", [tn, torch])
+def test_statistics_of_nothing_are_refused(library):
+    with pytest.raises(RuntimeError):
+        library.batch_norm_update_stats(library.ones(0, 1), library.ones(1), library.ones(1), 0.1)

@@ -159,3 +159,14 @@ def test_a_compiled_function_notices_the_order_of_a_module_dict():
     assert compiled(x).tolist() == chain(x).tolist()
     chain.steps["tanh"] = chain.steps.pop("tanh")
     assert compiled(x).tolist() == chain(x).tolist() == nn.Tanh()(tn.tensor([3.0, 2.0])).tolist()
+
+
+def test_parameters_of_a_mapping_are_ordered_by_their_names():
+    def names(library, given):
+        parameters = {name: library.nn.Parameter(library.ones(1)) for name in "cab"}
+        held = library.nn.ParameterDict({"z": library.nn.Parameter(library.ones(1))})
+        held.update(given(parameters))
+        return list(held), list(library.nn.ParameterDict(given(parameters)))
+
+    for given in (dict, OrderedDict, lambda parameters: list(parameters.items())):
+        assert names(tn, given) == names(torch, given)

@@ -525,3 +525,20 @@ def test_every_function_has_an_example_that_runs(name):
     code = example(DOCUMENTED[name])
     assert re.search(rf"\bF\.{name.replace('1d', '2d').replace('3d', '2d')}\b|\bF\.{name}\b", code)
     run_example(code, {"F": F, "tn": tn})
+
+
+@pytest.mark.parametrize("library", [tn, torch])
+@pytest.mark.parametrize("size", [4.0, True, "float tensor"])
+def test_sizes_of_images_are_integers(library, size):
+    size = library.tensor(4.0) if size == "float tensor" else size
+    for given in (size, (size, size)):
+        with pytest.raises(TypeError):
+            library.nn.functional.interpolate(library.ones(1, 1, 2, 2), size=given)
+
+
+def test_images_without_channels_are_sampled():
+    for library in (tn, torch):
+        sampled = library.nn.functional.grid_sample(
+            library.ones(2, 0, 2, 3), library.zeros(2, 4, 3, 2), align_corners=False
+        )
+        assert tuple(sampled.shape) == (2, 0, 4, 3)

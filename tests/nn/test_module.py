@@ -439,3 +439,14 @@ def test_what_is_computed_from_a_buffer_is_a_plain_tensor():
     assert type(tn.empty_like(module.kept)) is type(module.kept + 1) is tn.Tensor
     module.kept = tn.empty_like(module.kept)
     assert "kept" in dict(module.named_buffers()) and "kept" not in module.state_dict()
+
+
+@pytest.mark.parametrize("library", [tn, torch])
+def test_a_buffer_or_a_module_takes_the_place_of_no_other_attribute(library):
+    module = library.nn.Module()
+    module.word, module.number = "word", 5
+    with pytest.raises(KeyError):
+        module.number = library.nn.Buffer(library.ones(1))
+    with pytest.raises(AttributeError):
+        module.set_submodule("word", library.nn.Linear(1, 1))
+    assert module.word == "word" and module.number == 5

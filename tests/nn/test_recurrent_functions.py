@@ -142,3 +142,10 @@ def _run(x=(5, 2, 3), h=(1, 2, 4), w=(12, 3), u=(12, 4), layers=1, dtype="float3
 def test_wrong_arguments_are_refused(call, error: type[TenfoldError]) -> None:
     with pytest.raises(error):
         call()
+
+
+@pytest.mark.parametrize("library", [tn, torch])
+def test_the_memory_of_a_cell_is_not_broadcast(library):
+    cell = library.nn.LSTMCell(4, 5)
+    with pytest.raises(RuntimeError):
+        cell(library.ones(3, 4), (library.ones(3, 5), library.ones(3, 1)))

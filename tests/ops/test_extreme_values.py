@@ -195,3 +195,13 @@ def test_one_hot_counts_classes_by_an_integer(classes):
     with pytest.raises(tn.errors.ArgumentError, match="'num_classes' takes an int"):
         tn.nn.functional.one_hot(tn.tensor([0, 1]), classes)
     assert tn.nn.functional.one_hot(tn.tensor([0, 1]), np.int64(3)).tolist() == [[1, 0, 0], [0, 1, 0]]
+
+
+def test_distances_of_nan_are_nan_where_differences_are_counted():
+    x = [[1.0, float("nan")], [2.0, 3.0], [float("inf"), 3.0], [float("inf"), 4.0]]
+    found = [
+        [library.pdist(library.tensor(x), 0.0), library.cdist(library.tensor(x), library.tensor(x[1:]), 0.0)]
+        for library in (tn, torch)
+    ]
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())

@@ -174,7 +174,9 @@ def _compare(
             pair for columns in zip(analytical, again, strict=True) for pair in zip(*columns, strict=True)
         ]
         for first, second in both:
-            if not np.allclose(first, second, rtol=0, atol=nondet_tol, equal_nan=True):
+            # The same program may run on another engine: what it rounds differently is no difference.
+            rounding = 16 * np.finfo(first.dtype).eps
+            if not np.allclose(first, second, rtol=rounding, atol=nondet_tol + rounding, equal_nan=True):
                 raise GradientError(
                     "the gradient is not the same when it is computed again",
                     help="leave random numbers out of the function, or give nondet_tol",

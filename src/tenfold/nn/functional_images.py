@@ -43,6 +43,13 @@ SMOOTH = {"bilinear", "bicubic", "lanczos"}
 UNALIGNED = ("nearest", "area", "nearest-exact")
 
 
+def _extent(size: Any) -> int:
+    """A size that was given, which is a whole number or a tensor of one."""
+    if isinstance(size, (bool, float)) or (isinstance(size, Tensor) and size.is_floating_point()):
+        raise ArgumentError(f"a size is an int, not {size!r}", help="scale_factor takes floats")
+    return int(size)
+
+
 @located
 def interpolate(
     input: Tensor,
@@ -75,7 +82,7 @@ def interpolate(
     if (size is None) == (scale_factor is None):
         raise ArgumentError("give either size or scale_factor")
     if size is not None:
-        extents, factors = [int(each) for each in each_dimension(size, dims)], None
+        extents, factors = [_extent(each) for each in each_dimension(size, dims)], None
         if recompute_scale_factor:
             raise ArgumentError("recompute_scale_factor has no meaning with a size")
     else:

@@ -4,8 +4,10 @@ kept beside them."""
 from __future__ import annotations
 
 import operator
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from tenfold.base.errors import ArgumentError, IndexOutOfRange
@@ -184,10 +186,16 @@ class ParameterDict(Module):
 
     @in_layer
     def update(self, parameters: Any) -> None:
-        """Add values from a mapping, or from pairs of a name and a value; tensors become parameters."""
+        """Add values from a mapping, or from pairs of a name and a value; tensors become parameters. Those of
+        a mapping are added in the order of their names, unless it is an OrderedDict or a ParameterDict."""
         if not isinstance(parameters, Iterable):
             raise ArgumentError(f"takes a mapping or pairs, not a {type(parameters).__name__}")
-        pairs = parameters.items() if isinstance(parameters, (Mapping, ParameterDict)) else parameters
+        if isinstance(parameters, (OrderedDict, ParameterDict)):
+            pairs: Iterable[Any] = parameters.items()
+        elif isinstance(parameters, Mapping):
+            pairs = sorted(parameters.items(), key=itemgetter(0))
+        else:
+            pairs = parameters
         for pair in pairs:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise ArgumentError(f"takes pairs of a name and a value, not {pair!r}")

@@ -148,7 +148,7 @@ class Registry:
         if value is not None and not isinstance(value, Tensor):
             raise _wrong_kind(value, "buffer", name, "a Tensor, a Buffer or None")
         if isinstance(value, Buffer):
-            self._unregister(name, self.__dict__, self._parameters, self._modules)
+            self._unregister(name, self._parameters, self._modules)
             self.register_buffer(name, value, value.persistent)
         else:
             self._buffers[name] = registered(hooks.buffer_registration, self, name, value)
@@ -283,6 +283,10 @@ class Registry:
         parent = self.get_submodule(path)
         if strict and name not in parent._modules:
             raise UnknownName(f"{type(parent).__name__} has no module {name!r} to replace").located(
+                "set_submodule", capture()
+            )
+        if name not in parent._modules and hasattr(parent, name):
+            raise UnknownName(f"{name!r} of {type(parent).__name__} is no module").located(
                 "set_submodule", capture()
             )
         setattr(parent, name, module)

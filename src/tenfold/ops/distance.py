@@ -140,7 +140,13 @@ def _of_distance(cotangent, result, difference, p):
     return (flat.where(none, 0, direction * (part if p == 2 else flat.power(part, p - 1))),)
 
 
-_distance = flat.differentiated(_of_distance)(p_norm)
+@flat.differentiated(_of_distance)
+def _distance(difference: Value, p: float) -> Value:
+    """The norm of a difference. NaN is none that is counted for p = 0."""
+    if p != 0:
+        return p_norm(difference, p)
+    size = flat.abs(difference)
+    return flat.sum(flat.minimum(flat.ceil(size), 1.0), (-1,))
 
 
 @op(

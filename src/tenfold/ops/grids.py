@@ -106,8 +106,8 @@ def _checked(x, grid, mode, padding, dims):
         raise ShapeError(f"{grid.type} is no grid of places in {x.type}")
     if x.dtype is not grid.dtype or not x.dtype.is_floating_point:
         raise DTypeError(f"{x.type} and {grid.type} must be of one float dtype")
-    if x.shape[0] != grid.shape[0] or 0 in x.shape[1:]:
-        raise ShapeError(f"{x.type} and {grid.type} must have one batch, and {x.type} must not be empty")
+    if x.shape[0] != grid.shape[0] or 0 in x.shape[2:]:
+        raise ShapeError(f"{x.type} and {grid.type} must have one batch, and images must not be empty")
     if mode not in (BILINEAR, NEAREST, BICUBIC) or padding not in (ZEROS, BORDER, REFLECTION):
         raise ArgumentError(f"interpolation_mode {mode} and padding_mode {padding} are from 0 to 2")
     if mode == BICUBIC and x.rank == 5:

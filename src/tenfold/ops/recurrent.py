@@ -290,6 +290,8 @@ def _cell(step: Step, x: Value, states: States, w_ih: Value, w_hh: Value, b_ih, 
             raise ShapeError(
                 f"a cell takes an input and states (batch, features), not {x.type} and {operand.type}"
             )
+    if len({state.shape[1] for state in states}) > 1:
+        raise ShapeError(f"states are of one size, not {' and '.join([str(state.type) for state in states])}")
     rows = GATES[step] * states[0].shape[1]
     if w_ih.rank != 2 or w_hh.rank != 2 or w_ih.shape[0] != rows or w_hh.shape[0] != rows:
         raise ShapeError(f"weights of {rows} rows are needed, not {w_ih.type} and {w_hh.type}")

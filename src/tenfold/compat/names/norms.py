@@ -4,7 +4,7 @@ running statistics in place."""
 from __future__ import annotations
 
 from tenfold.autograd.grad_mode import no_grad
-from tenfold.base.errors import located
+from tenfold.base.errors import ShapeError, located
 from tenfold.nn import functional as F
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
@@ -68,8 +68,10 @@ def batch_norm_update_stats(
     input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float
 ) -> tuple[Tensor, Tensor]:
     """Each channel's mean and variance; the running statistics move by `momentum` towards the batch's."""
+    if not input.numel():
+        raise ShapeError(f"the input must have at least one element, unlike {input.current().type}")
     dims = [0, *range(2, input.ndim)]
-    count = input.numel() // max(input.shape[1], 1)
+    count = input.numel() // input.shape[1]
     with no_grad():
         variance, mean = aten("var_mean")(input, dims, correction=0)
         for running, moved in ((running_mean, mean), (running_var, variance * (count / max(count - 1, 1)))):

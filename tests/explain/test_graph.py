@@ -89,6 +89,16 @@ IN_SIGHT = """(() => {
 })()"""
 
 
+def test_what_only_feeds_a_later_op_stands_above_it(browser, tmp_path):
+    tn.explain(lambda x: x.exp().exp().exp() + 1, tn.ones(3)).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    browser.click("#tab-graph")
+    browser.run(SHOW_FLAT)
+    browser.frame()
+    layers = dict(browser.run("page.graph.boxes.map((box) => [box.label, box.layer])"))
+    assert [layers["Add"] - layers[name] for name in ("BroadcastInDim", "Constant")] == [1, 2]
+
+
 def test_open_groups_are_framed_and_all_of_a_tall_graph_can_be_seen(browser, tmp_path):
     class Block(tn.nn.Module):
         def __init__(self):

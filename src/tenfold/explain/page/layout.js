@@ -31,7 +31,7 @@ function curve({ from, to }, rows) {
 // Layers by the longest way from an input, order within a layer by the neighbours' middle, then places. Returns
 // how far each row reaches.
 function layOut(boxes, edges) {
-  for (const box of boxes) Object.assign(box, { layer: 0, into: [], out: [], waiting: 0 });
+  for (const box of boxes) Object.assign(box, { layer: 0, into: [], out: [], waiting: 0, loose: false });
   for (const edge of edges) { edge.to.into.push(edge.from); edge.from.out.push(edge.to); edge.to.waiting += 1; }
   const ready = boxes.filter((box) => !box.waiting);
   let done = 0;
@@ -51,10 +51,11 @@ function layOut(boxes, edges) {
       if (next.waiting <= 0 && !reached.has(next)) { reached.add(next); ready.push(next); }
     }
   }
-  // What only feeds later layers moves down to where it is used.
+  // What only feeds later layers moves down to where it is used, along with all that was computed for it alone.
+  for (const box of ready) box.loose = box.into.every((from) => from.loose && from.out.length === 1);
   for (const box of [...ready].reverse()) {
     const nearest = Math.min(...box.out.map((next) => next.layer).filter((layer) => layer > box.layer), Infinity);
-    if (!box.into.length && nearest !== Infinity) box.layer = nearest - 1;
+    if (box.loose && nearest !== Infinity) box.layer = nearest - 1;
   }
   const layers = [];
   for (const box of ready) (layers[box.layer] ??= []).push(box);

@@ -75,6 +75,11 @@ def on_tensors(name: str, apply: Callable[..., Any], *operands: Any) -> Any:
 
 def _fold(name: str, apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def two(left: Any, right: Any) -> Any:
+        if type(left) is Tensor and (type(right) is Tensor or type(right) is float):
+            try:
+                return apply(left, right)
+            except TenfoldError as error:
+                raise refusal(name, error, (left, right), {}) from None
         if not operands(name, left, right):
             return on_tensors(name, apply, left, right)
         try:

@@ -39,6 +39,9 @@ def row_function(name: str) -> Callable[..., Any]:
     sizes_first = rows[0].schema.arguments and rows[0].schema.arguments[0].name == "size"
 
     def primitive(*arguments: Any, **keywords: Any) -> Any:
+        if not keywords and not inplace and all(type(argument) is Tensor for argument in arguments):
+            result = call(*arguments)  # as most calls are
+            return result if type(result) is Tensor else to_purple(result)
         converted = [
             to_python(name, argument, i in nil_is_list, _argument(rows, i))
             for i, argument in enumerate(arguments)

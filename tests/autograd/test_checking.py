@@ -77,3 +77,9 @@ def test_gradcheck_compares_tangents_and_batches():
 def test_empty_inputs_pass_in_forward_mode_too(library):
     x = library.rand(0, 1, dtype=library.complex128, requires_grad=True)
     assert library.autograd.gradcheck(lambda x: library.diagonal(x), (x,), check_forward_ad=True)
+
+
+@pytest.mark.parametrize("library", [tn, torch])
+def test_inputs_without_elements_and_outputs_without_dependence_pass(library):
+    x = library.ones(4, 0, dtype=library.float64, requires_grad=True)
+    assert library.autograd.gradcheck(lambda x: library.pdist(x), (x,))

@@ -143,6 +143,28 @@ def test_the_optimised_program_takes_over(compiles, monkeypatch):
     np.testing.assert_allclose(losses, trained()[0], rtol=1e-4)
 
 
+def looked_up(places, *tables):
+    total = tables[-1]
+    for table, place in zip(tables, places.split(1) * 2, strict=True):
+        for function in (tn.tanh, tn.exp, tn.sin, tn.cos, tn.sqrt, tn.log1p, tn.sigmoid):
+            table = function((table * table[place]).abs()) + 0.5
+        total.add_(table)
+    return total * 1
+
+
+def test_a_check_in_a_layer_is_heard(compiles):
+    tables = [tn.linspace(0, i + 1, 5) for i in range(LAYERS)]
+    compiled = tn.compile(looked_up)
+    expected = looked_up(tn.tensor([0, 1, 2, 3]), *[each.clone() for each in tables])
+    tn.testing.assert_close(compiled(tn.tensor([0, 1, 2, 3]), *tables), expected)
+    (program,) = [each for each in executables._executables.values() if each.checks]
+    assert isinstance(program.executable._executable, stepwise.Stepwise)
+    before = tables[-1].clone()
+    with pytest.raises(IndexError):
+        compiled(tn.tensor([0, 1, 7, 3]), *tables)
+    assert tables[-1].tolist() == before.tolist()
+
+
 def deep(x, weights):
     for weight in weights:
         for function in (tn.tanh, tn.exp, tn.sin, tn.cos, tn.sqrt, tn.log1p, tn.sigmoid, tn.erf):

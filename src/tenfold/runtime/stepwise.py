@@ -16,8 +16,8 @@ from tenfold.flat.ir import Function, Value, in_order
 from tenfold.flat.repeats import Step, steps
 from tenfold.flat.structured import Case, Check
 from tenfold.mlir.interrupts import aside, uninterrupted
+from tenfold.runtime.checks import Donations, _verdict, _without_checks
 
-Donations = tuple[tuple[int, int], ...]
 Compiled = Callable[[Sequence[Any]], list[Any]]
 Compile = Callable[[Function, Donations, Device], Callable[[], Compiled]]
 """Gives what compiles a function, which writes results over the parameters that are donated. Several of those
@@ -139,8 +139,10 @@ class Stepwise:
 
 def stepwise(function: Function, donated: Donations, device: Device, compile: Compile) -> Stepwise | None:
     """A program step by step, if that saves much of its compile."""
-    if any(isinstance(op, Check) for op in function.ops):
-        return None
+    checks = [op for op in function.ops if isinstance(op, Check)]
+    if checks:  # whose verdict is a result like the others
+        told = Function(function.params, [*function.results, _verdict(checks)], function.name)
+        function = _without_checks(told)
     case = _deciding(function)
     if case is None:
         programs = [Steps(function, donated)]

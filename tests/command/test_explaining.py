@@ -104,6 +104,19 @@ def test_a_function_that_cannot_be_called_is_told_in_one_line(tmp_path, monkeypa
     assert told.startswith(f"ArgumentError: {complaint}\n") and "Traceback" not in told
 
 
+def test_a_program_is_named_after_the_function_of_its_last_line(explain, on_all_tiers):
+    text = """
+import tenfold as tn
+def doubled(x):
+    return x * 2
+print(doubled(tn.ones(3)))
+print((tn.ones(3, 3) @ tn.ones(3, 3)).sum())
+"""
+    titles = {each["title"] for each in explain(text)["programs"]}
+    assert any(title.startswith("doubled at ") for title in titles), titles
+    assert any(" at " not in title and title.endswith("nodes") for title in titles), titles
+
+
 def test_the_largest_program_is_first(explain, on_all_tiers):
     text = "import tenfold as tn\nx = tn.ones(3)\nprint((x + 1 + 1 + 1).sum())\nprint(x.softmax(0).std())\n"
     first, second = explain(text)["programs"]

@@ -68,8 +68,13 @@ def observing_programs(concerns: Concerns | None = None) -> Iterator[Observed]:
 
 
 def described(trace: Trace) -> str:
-    """A program in a few words: its last line, and how large it is."""
+    """A program in a few words: the function and place of its last line, and how large it is."""
     last = next((node.source for node in reversed(trace.nodes) if node.source), None)
     count = len(trace.nodes)
     size = f"{count} node" + ("s" if count != 1 else "")
-    return f"{last.short}, {size}" if last else size
+    if last is None:
+        return size
+    code = last[0] if isinstance(last, Source) else None
+    # Code outside of functions and lambdas are named "<…>"; Purple's functions have names of its compiler's.
+    named = code is not None and not code.co_name.startswith("<") and not code.co_filename.endswith(".purple")
+    return f"{code.co_name} at {last.short}, {size}" if code and named else f"{last.short}, {size}"

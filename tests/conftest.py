@@ -74,6 +74,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.line(line)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """Let everything lie that this process holds when its tests are done. pytest and hypothesis would look
+    through it for garbage once more, several times, which takes seconds each."""
+    gc.freeze()
+
+
 @pytest.fixture
 def collects_quickly() -> Iterator[None]:
     """Let the garbage collector look at the test's own objects alone. A worker that has run thousands of

@@ -424,3 +424,23 @@ def test_programs_find_all_optimizers_and_layers_in_the_dicts_of_their_modules()
         "print({'Linear', 'Conv2d', 'LSTM'} <= {*kinds(torch.nn, torch.nn.Module)})"
     )
     assert found.split() == ["True", "True"]
+
+
+FUNCTORCH = """
+import tenfold
+tenfold.install_as_torch()
+import functorch
+from functorch.experimental import functionalize, replace_all_batch_norm_modules_
+from torch.fx.experimental.proxy_tensor import make_fx
+
+assert functionalize is functorch.functionalize and make_fx is functorch.make_fx
+assert replace_all_batch_norm_modules_ is functorch.replace_all_batch_norm_modules_
+try:
+    import functorch.nothing
+except ImportError:
+    print("lacking")
+"""
+
+
+def test_names_of_functorch_are_found_where_programs_look_for_them():
+    assert run(FUNCTORCH) == "lacking\n"

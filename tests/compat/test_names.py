@@ -840,3 +840,10 @@ def test_the_gradient_of_nll_loss_reads_the_first_of_several_targets(reduction, 
 def test_statistics_of_nothing_are_refused(library):
     with pytest.raises(RuntimeError):
         library.batch_norm_update_stats(library.ones(0, 1), library.ones(1), library.ones(1), 0.1)
+
+
+@pytest.mark.parametrize("library", [tn, torch])
+@pytest.mark.parametrize("switches", [{"mode": 1}, {"mode": False, "warn_only": 1}])
+def test_switches_of_determinism_are_bools(library, switches):
+    with pytest.raises(TypeError):
+        library.use_deterministic_algorithms(**switches)

@@ -38,7 +38,7 @@ DISTRIBUTIONS = """
 
 # Modules that lie elsewhere here than in PyTorch.
 ELSEWHERE = {
-    "functorch": "tenfold.compat.private.functorch",
+    **{f"functorch{name}": "tenfold.compat.private.functorch" for name in ("", ".experimental")},
     "torch.__future__": "tenfold.compat.private.future",
     "torch._C": "tenfold.compat.private.c_extension",
     "torch._VF": "tenfold",
@@ -170,8 +170,9 @@ class _Finder:
     def find_spec(
         self, name: str, path: Any = None, target: Any = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name == "functorch":  # PyTorch's package holds it too
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+        if name.partition(".")[0] == "functorch":  # PyTorch's package holds it too
+            known = name in ELSEWHERE
+            return importlib.machinery.ModuleSpec(name, self, is_package=True) if known else None  # type: ignore[arg-type]
         if name != "torch" and (not name.startswith("torch.") or not self._has(name)):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]

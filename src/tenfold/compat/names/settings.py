@@ -65,11 +65,15 @@ def get_num_interop_threads() -> int:
     return _kept.interop_threads
 
 
+@located
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Let a program on a GPU give the same bits whenever it runs, as it does on the CPU anyway: XLA chooses
     slower algorithms for that, and an op that has none is an error, also with `warn_only`."""
-    _kept.deterministic, _kept.warn_only = bool(mode), bool(warn_only)
-    determinism.ask("algorithms", bool(mode))
+    for given in (mode, warn_only):
+        if not isinstance(given, bool):
+            raise ArgumentError(f"takes a bool, not {given!r}")
+    _kept.deterministic, _kept.warn_only = mode, warn_only
+    determinism.ask("algorithms", mode)
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -83,6 +83,14 @@ def test_a_device_is_named_by_a_string_or_a_keyword(tmp_path):
     assert compiled(text, tmp_path) == interpreted(text)
 
 
+def test_a_refused_call_tells_all_that_it_was_given(tmp_path):
+    text = """
+      (define (told e) (list (error-kind e) (error-message e)))
+      (print (try (tensor-l1-loss "s" '(1 . 2)) told) (try (tensor-ones (list '(1 . 2))) told))"""
+    shown = '(tensor tensor-l1-loss: cannot take "s", (1 . 2)) (tensor tensor-ones: cannot take ((1 . 2)))\n'
+    assert compiled(text, tmp_path) == interpreted(text) == shown
+
+
 OPERATORS = """
 (define (f x y)
   (list (tensor-sum x) (tensor-add x 2) (tensor-add x y :alpha 0.5) (tensor-softmax x 0) (tensor-max x)

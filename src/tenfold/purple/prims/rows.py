@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from tenfold.base import dtypes
+from tenfold.base.errors import TenfoldError
 from tenfold.ops.schema import Argument
 from tenfold.ops.table import Row
 from tenfold.purple import messages, names
@@ -18,6 +19,7 @@ from tenfold.purple.printing import brief
 from tenfold.purple.values import NIL, UNSPECIFIED, Keyword, Pair, is_list, list_of
 from tenfold.tensor import Tensor, dispatch
 
+NO_OVERLOAD = "no overload takes these"
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
@@ -105,7 +107,7 @@ def to_python(name: str, value: Any, nil_is_list: bool, argument: Argument | Non
         return keyword_value(name, value, argument)
     if kind is Pair:
         if not is_list(value):
-            raise PurpleError(messages.refused(name, [brief(value)]), "tensor")
+            raise TenfoldError(NO_OVERLOAD)  # `told` says of what
         return [to_python(name, each, True, argument) for each in value]
     if kind is list:
         return [to_python(name, each, True, argument) for each in value]

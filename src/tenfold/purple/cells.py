@@ -124,9 +124,15 @@ def _is_made(block: Block, size: int) -> bool:
             return True
         if isinstance(each, ir.If) and (_is_made(each.then, size) or _is_made(each.otherwise, size)):
             return True
-        if any(isinstance(inner, ir.Loop) for inner in ir.statements([each])):
+        if isinstance(each, ir.Loop) or (isinstance(each, ir.If) and _loops(each)):
             return False
     return False
+
+
+def _loops(each: ir.If) -> bool:
+    return any(
+        isinstance(s, ir.Loop) for branch in (each.then, each.otherwise) for s in ir.statements(branch)
+    )
 
 
 def _placed(block: Block, cell: Variable, size: int) -> Block:

@@ -164,6 +164,8 @@ class Updating(Optimizer):
     def _part(self, states: list[dict[str, Tensor]], pairs: list[tuple[Tensor, Tensor]]) -> None:
         """Give parameters that are updated now counters of their own, where they share one with others that
         are not."""
+        if len(pairs) == len(self.state):
+            return  # all are
         uses = _occurrences(states)
         owners = _occurrences(self.state.values())
         copies: dict[int, Tensor] = {}

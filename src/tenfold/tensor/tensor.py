@@ -135,15 +135,14 @@ class Tensor(Protocols):
 
     def assign(self, value: Value, uniform: bool = False) -> None:
         """Take a new value in place; tensors that share this one's memory see it."""
-        where = capture()
         before, result = self._value, value
         if value.type is not before.type:
-            value = _fitted(value, before.type, where)
+            value = _fitted(value, before.type, capture())
         if context.grad_enabled:
-            self.check_write(value, where)
+            self.check_write(value, capture())
         if before.origin is not None:
             if value.origin is None and context.grad_enabled:
-                value = _flowing(value, before, where)
+                value = _flowing(value, before, capture())
             before.origin.overwrite(before, result)
             if value.origin is not None:
                 before.origin.hand_on(value.origin)
@@ -163,7 +162,7 @@ class Tensor(Protocols):
             evaluate.written(root, before if alias is None else alias.storage.value)
         if alias is not None:
             data_attribute.note_own_write(before, result)
-            views.write(alias, value, where, uniform)
+            views.write(alias, value, capture(), uniform)
             value = self._lying_in(value, alias)
         else:
             self._writes += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import tenfold as tn
 from tests.func.cases import BATCH
@@ -38,3 +39,19 @@ def test_a_function_of_ones_own_keeps_its_gradient_in_every_transformation():
     np.testing.assert_allclose(twice.numpy(), slope + 1, rtol=1e-5)
     moved = tn.func.jvp(lambda a: Clipped.apply(a, y)[0], (x,), (x,))[1]
     np.testing.assert_allclose(moved.numpy(), slope * BATCH, rtol=1e-5)
+
+
+def test_a_function_without_gradients_is_vmapped_and_refuses_them():
+    class Doubled(tn.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+    assert tn.func.vmap(Doubled.apply)(tn.ones(2, 3)).tolist() == [[2.0] * 3] * 2
+    w = tn.ones(2, 3, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="no backward"):
+        tn.func.vmap(Doubled.apply)(w).sum().backward()

@@ -100,7 +100,7 @@ def applied(function: Any, args: tuple[Any, ...]) -> Any:
     ]
     along = [Value(call.values[i].type, device) for i in call.floats]
     back = push = None
-    if function.backward is not Function.backward or function.jvp is None:
+    if function.backward is not Function.backward:
         back = RecordedFunction(f"{function.__name__}.backward", call.backward, [*call.values, *starts])
     if function.jvp is not None:
         push = RecordedFunction(f"{function.__name__}.jvp", call.push, [*call.values, *along])

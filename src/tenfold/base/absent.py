@@ -222,9 +222,6 @@ ABSENT = (
             "torch.nn: factory_kwargs",
             "torch.nn.modules: Container",
             "torch.nn.modules.container: Container",
-            "torch.nn.modules.module: register_module_backward_hook"
-            " register_module_buffer_registration_hook register_module_module_registration_hook"
-            " register_module_parameter_registration_hook",
             "torch.nn.modules.rnn: apply_permutation",
             "torch.nn.utils.parametrize: transfer_parametrizations_and_params",
             "torch.nn.utils.rnn: PackedSequence_ bind",

@@ -231,7 +231,10 @@ def test_ops_describes_one(capsys):
         ("torch.nn.functional.gelu", "aten::gelu"),
         ("F.gelu", "aten::gelu"),
         ("nn.functional.multi_head_attention_forward", "a function that calls ops"),
+        ("interpolate", "tenfold.nn.functional.interpolate\n  Python   interpolate(input: Tensor, size: Any"),
         ("linalg.inv", "aten::linalg_inv"),
+        ("matrix_rank", "aten::linalg_matrix_rank"),
+        ("symeig", "not supported"),
         ("Tensor.add_", "lowering src/tenfold/ops/pointwise.py"),
     ],
 )

@@ -54,7 +54,7 @@ def run(parsed: argparse.Namespace) -> int:
             f"there is no op {parsed.name!r}",
             help=_containing(parsed.name) or did_you_mean(parsed.name, [*names, *others]),
         )
-    _describe_function(made)
+    _describe_function(*made)
     return 0
 
 
@@ -80,7 +80,8 @@ def named(name: str) -> list[Row | PlainRow]:
     module, _, last = name.rpartition(".")
     if module in MODULES:
         return [row for row in all_rows() if row.module == MODULES[module] and row.python_name == last]
-    return [row for namespace in ("aten", *OTHERS, "prim") for row in _overloads(namespace, name)]
+    found = [row for namespace in ("aten", *OTHERS, "prim") for row in _overloads(namespace, name)]
+    return found or [row for row in all_rows() if row.module and row.python_name == name]
 
 
 def _overloads(space: str, name: str) -> list[Row | PlainRow]:
@@ -91,15 +92,26 @@ def _overloads(space: str, name: str) -> list[Row | PlainRow]:
     return [row for row in rows if not overload or row.overload == overload]
 
 
-def _function(name: str) -> Any:
-    """A function of Python's that is no op, by its name, or None."""
+def _function(name: str) -> tuple[str, Any] | None:
+    """A function of Python's that is no op, by its name with or without its module: the full name, and it."""
     name = name.removeprefix("torch.").removeprefix("tenfold.")
-    owner: Any = tenfold
-    for part in (
-        name.replace("F.", "nn.functional.", 1).split(".") if name.startswith("F.") else name.split(".")
-    ):
-        owner = getattr(owner, part, None)
-    return owner if inspect.isroutine(owner) else None
+    if name.startswith("F."):
+        name = name.replace("F.", "nn.functional.", 1)
+    refused = None
+    for module in ("", *MODULES):
+        full = f"{module}.{name}".lstrip(".")
+        found: Any = tenfold
+        for part in full.split("."):
+            found = getattr(found, part, None)
+        if inspect.isroutine(found) and not _is_refused(found):
+            return f"tenfold.{full}", found
+        refused = refused or ((f"tenfold.{full}", found) if inspect.isroutine(found) else None)
+    return refused
+
+
+def _is_refused(function: Any) -> bool:
+    """Whether it stands for a function of PyTorch's that Tenfold lacks."""
+    return bool(function.__module__ == unsupported.__name__)
 
 
 def _all() -> int:
@@ -201,12 +213,12 @@ def _reaches(function: Any, target: Any, seen: set[int] | None = None) -> bool:
     return any(each is target or _reaches(each, target, seen) for each in found)
 
 
-def _describe_function(function: Any) -> None:
-    console.print(f"[bold]{escape(function.__name__)}[/bold]")
-    console.print(f"  Python   {escape(function.__name__ + str(inspect.signature(function)))}")
+def _describe_function(name: str, function: Any) -> None:
+    console.print(f"[bold]{escape(name)}[/bold]")
+    console.print(f"  Python   {escape(function.__name__ + _signature(function))}")
     if function.__doc__:
-        console.print(f"  meaning  {escape(_first_line(function.__doc__))}")
-    console.print("  kind     a function that calls ops")
+        console.print(f"  meaning  {escape(_first_paragraph(function.__doc__))}")
+    console.print(f"  kind     {'not supported' if _is_refused(function) else 'a function that calls ops'}")
     console.print(f"  written  {_place(function)}\n")
 
 
@@ -242,5 +254,21 @@ def kind_of(row: Row) -> str:
     return ", ".join(kinds) or "plain"
 
 
-def _first_line(text: str) -> str:
-    return text.strip().splitlines()[0] if text.strip() else ""
+def _first_paragraph(text: str) -> str:
+    return " ".join(text.strip().partition("\n\n")[0].split())
+
+
+def _signature(function: Any) -> str:
+    """Its signature, whose types are texts and would be quoted."""
+    signature = inspect.signature(function)
+    plain = [each.replace(annotation=_written(each.annotation)) for each in signature.parameters.values()]
+    returned = _written(signature.return_annotation)
+    return str(signature.replace(parameters=plain, return_annotation=returned))
+
+
+def _written(annotation: Any) -> Any:
+    return _Unquoted(annotation) if isinstance(annotation, str) else annotation
+
+
+class _Unquoted(str):
+    __repr__ = str.__str__

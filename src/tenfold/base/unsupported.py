@@ -24,7 +24,7 @@ class Refusal(NamedTuple):
 
 REFUSALS = (
     Refusal(
-        "it is for sparse tensors of a kind, or in a form, that is not there",
+        "it needs a sparse layout or a sparse operation that Tenfold does not have",
         "use sparse_coo_tensor or sparse_csr_tensor, and the functions of tenfold.sparse",
         "ccol_indices_copy col_indices_copy crow_indices_copy hspmm indices_copy native_norm"
         " resize_as_sparse_ row_indices_copy sparse_bsc_tensor sparse_bsr_tensor sspaddmm values_copy",
@@ -64,14 +64,14 @@ REFUSALS = (
         "chalf ipu mtia record_stream xpu",
     ),
     Refusal(
-        "memory is not shared between processes, nor handed out as an object that writes to it",
+        "memory is not shared between processes, and no object gives write access to it",
         "use threads, .numpy(), or DLPack",
         "",
         "share_memory_ storage storage_type",
     ),
     Refusal(
         "PyTorch removed it",
-        "use the function of that purpose in tenfold.linalg: eig, eigh, lstsq, matrix_rank, solve",
+        "use its successor in tenfold.linalg: eig, eigh, lstsq, matrix_rank, solve",
         "eig lstsq matrix_rank solve symeig",
         "eig lstsq solve symeig",
     ),
@@ -89,7 +89,7 @@ REFUSALS = (
         " has_torch_function_unary has_torch_function_variadic",
     ),
     Refusal(
-        "it works on tensors made of pieces of different lengths, which have no shape",
+        "nested tensors, whose pieces differ in length, are not supported",
         "pad them to one length: tenfold.nn.utils.rnn.pad_sequence",
         "",
         "to_padded_tensor",

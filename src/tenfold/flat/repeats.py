@@ -29,16 +29,16 @@ class Step(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Ops that come `count` times in a row, `period` ops each time, from the place `start` on."""
+    """Ops that come some number of `times` in a row, `period` ops each time, from the place `start` on."""
 
     start: int
     period: int
-    count: int
+    times: int
 
     @property
     def saved(self) -> int:
         """The ops that need not be compiled again."""
-        return self.period * (self.count - 1)
+        return self.period * (self.times - 1)
 
 
 def steps(function: Function) -> list[Step]:
@@ -50,7 +50,7 @@ def steps(function: Function) -> list[Step]:
     else:
         end = 0
         for run in runs(kinds(ops)):
-            stop = run.start + run.period * run.count
+            stop = run.start + run.period * run.times
             times = [ops[place : place + run.period] for place in range(run.start, stop, run.period)]
             part = _Part(times)
             if run.saved >= LEAST and part.template is not None:
@@ -199,7 +199,7 @@ def runs(sequence: Sequence[int]) -> list[Run]:
             start += 1
         else:
             found.append(best)
-            start += best.period * best.count
+            start += best.period * best.times
     return found
 
 

@@ -231,7 +231,7 @@ def _loaded_in_haste(function: Function, device: Device, checks: list[Check], do
     start = time.perf_counter()
     with log.timed("compile", f"for {device}, not optimised"), progress.compiling():
         steps = stepwise(function, donated, device, _step)
-        executable = steps or xla.compile(module(), device, optimised=False)
+        executable: Any = steps or xla.compile(module(), device, optimised=False)
     seconds = (time.perf_counter() - start) / (steps.share if steps else 1)  # for all of its ops
     _count_compile()
     loaded = Loaded(device, executable, checks, bool(donated))

@@ -147,8 +147,8 @@ def stepwise(function: Function, donated: Donations, device: Device, compile: Co
     if case is None:
         programs = [Steps(function, donated)]
     else:
-        first = Function(function.params, [case.index, *function.results[len(case.results) :]])
-        programs = [Steps(first, ()), *[Steps(branch, donated) for branch in case.branches]]
+        decision = Function(function.params, [case.index, *function.results[len(case.results) :]])
+        programs = [Steps(decision, ()), *[Steps(branch, donated) for branch in case.branches]]
     functions = [part for program in programs for part in program.functions]
     share = sum([len(part.ops) for part in functions]) / sum([program.ops for program in programs])
     if share > MOST:

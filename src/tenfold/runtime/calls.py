@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 from tenfold.base import log
 from tenfold.base.errors import TraceError
 from tenfold.base.source import capture
-from tenfold.base.watched_sizes import Asked, plain
+from tenfold.base.watched_sizes import Asked, Watched, plain
 from tenfold.flat.ir import TensorType
 from tenfold.runtime import evaluate
 from tenfold.runtime.dependencies import Dependencies
+from tenfold.runtime.integers import name_of
 from tenfold.trace import tree
 from tenfold.trace.context import context, outside
 from tenfold.trace.counts import Counts
@@ -52,6 +53,7 @@ def record_call(
         if id(argument) not in by_tensor:
             by_tensor[id(argument)] = _stand_in(argument, tensor, (shapes or {}).get(i))
     stand_ins = [by_tensor[id(argument)] for argument in arguments]
+    integers = {i for i, argument in enumerate(arguments) if name_of(argument._value)}
     if counts is not None:
         with outside():
             counts.arguments = [
@@ -59,7 +61,8 @@ def record_call(
             ]
 
     def call(tensors: Sequence[Any]) -> Any:
-        call_args, call_kwargs = tree.unflatten(structure, iter(tensors))
+        leaves = [_integer(leaf, asked) if i in integers else leaf for i, leaf in enumerate(tensors)]
+        call_args, call_kwargs = tree.unflatten(structure, iter(leaves))
         before, context.asked = context.asked, asked
         try:
             return plain(dependencies.call(*call_args, **call_kwargs))
@@ -81,6 +84,12 @@ def record_call(
         log.write("trace", f"recorded {name}: {nodes} nodes", time.perf_counter() - start)
     _require_apart(arguments, recording)
     return Call(arguments, recording, dependencies)
+
+
+def _integer(stand_in: Any, asked: list[Asked] | None) -> Any:
+    """The integer that a tensor stands for, watched if what is asked of sizes is collected."""
+    (number,) = stand_in.current().type.shape
+    return number if asked is None else Watched(number, asked)
 
 
 def _stand_in(argument: Any, tensor: Any, shape: tuple[int, ...] | None) -> Any:

@@ -19,6 +19,7 @@ from tenfold.runtime.argument_containers import Changed
 from tenfold.runtime.calls import shares_memory
 from tenfold.runtime.data_sizes import Room
 from tenfold.runtime.guards import Owners
+from tenfold.runtime.integers import IntegerArguments, name_of
 from tenfold.runtime.opened import OpenSpecialization, specialize, specialized, why
 from tenfold.runtime.recordings import Recorder, UnknownSizes
 from tenfold.runtime.sizes import OpenPrograms
@@ -111,7 +112,7 @@ class Signature(NamedTuple):
     """What a call's arguments are, as far as another program is needed for others."""
 
     structure: Any  # containers, and values that are no tensors
-    types: tuple[Any, ...]  # with devices
+    types: tuple[Any, ...]  # with devices; of an integer that changes the name of the argument
     # Which tensors are the same, and whether others share memory: it decides what a write is seen by.
     same: tuple[int, ...]
     shared: bool
@@ -136,6 +137,8 @@ class Signature(NamedTuple):
             return f"argument {f'`{argument}`' if by_name else argument}{place} was {before} and is {now}"
         for i, (mine, theirs) in enumerate(zip(self.types, other.types, strict=False)):
             if mine != theirs:
+                if isinstance(mine[1], str):
+                    return f"{mine[1]} was {mine[0].shape[0]} and is {theirs[0].shape[0]}"
                 before, now = (f"{type} on {device}" for type, device in (mine, theirs))
                 return f"tensor {i} of the arguments was {before} and is {now}"
         if self.asks != other.asks:
@@ -156,8 +159,8 @@ class Programs:
     """The programs of a function, one for each signature of its arguments."""
 
     __slots__ = (
-        "__weakref__", "_open", "_recorded", "_tensor", "call", "function", "recent", "recompiled", "room",
-        "short", "steady", "unrecorded", "whole",
+        "__weakref__", "_integers", "_open", "_recorded", "_tensor", "call", "function", "recent",
+        "recompiled", "room", "short", "steady", "unrecorded", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -178,6 +181,7 @@ class Programs:
         self._tensor = tensor
         self._recorded: dict[Signature, list[Specialization]] = {}
         self._open = None if dynamic is False else OpenPrograms(dynamic is True)
+        self._integers = IntegerArguments()
         self.room = Room()  # for sizes that only the data bound
         self.recompiled = ""  # why the last program but the first was needed
         # What a call like the last one needs, to start the program at once.
@@ -213,15 +217,18 @@ class Programs:
     def general(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         tensor = self._tensor
         tensors: list[Any] = []
+        given = args, kwargs
+        if self._integers.changing:
+            args, kwargs = self._integers.replaced(args, kwargs, tensor)
         try:
             structure = tree.flatten((args, kwargs), lambda leaf: isinstance(leaf, tensor), tensors)
         except RecursionError:
             raise ArgumentError("an argument contains itself").located("compile", capture()) from None
         observed = context.modes or context.watcher is not None
         if observed or any(_overrides(argument.__class__, tensor) for argument in tensors):
-            return self.function(*args, **kwargs)  # what its ops do is for others to say, at each call
+            return self.function(*given[0], **given[1])  # what its ops do is for others to say, at each call
         current = [argument.current() for argument in tensors]
-        types = tuple([(value.type, value.device) for value in current])
+        types = tuple([(value.type, name_of(value) or value.device) for value in current])
         same = tuple([[id(other) for other in tensors].index(id(argument)) for argument in tensors])
         asks = tuple(
             [
@@ -247,7 +254,9 @@ class Programs:
                 break
         else:
             if key in self.unrecorded:
-                return self.function(*args, **kwargs)
+                return self.function(*given[0], **given[1])
+            if self._open is not None and self._integers.notice(*given):
+                return self.general(*given)
             try:
                 recorded, result = self._anew(key, args, kwargs, variants, tensors)
             except (ValueNeeded, UnknownSizes) as error:
@@ -255,7 +264,7 @@ class Programs:
                 if self.whole:
                     raise
                 self._leave(key, error)
-                return self.function(*args, **kwargs)
+                return self.function(*given[0], **given[1])
             except BaseException:
                 self.room.restore()
                 raise
@@ -264,7 +273,8 @@ class Programs:
             if len(self._recorded) > MAX_SIGNATURES:
                 for signature in list(self._recorded)[: MAX_SIGNATURES // 2]:
                     del self._recorded[signature]
-        self._shorten(recorded, args, kwargs)
+        if not self._integers.changing:
+            self._shorten(recorded, args, kwargs)
         return result.done_to((args, kwargs)) if type(result) is Changed else result
 
     def _leave(self, key: Signature, error: TenfoldError) -> None:
@@ -302,15 +312,22 @@ class Programs:
         if variants:
             self.recompiled = variants[0].broken(tensors)
         elif self._recorded:
-            self.recompiled = next(reversed(self._recorded)).difference(key)
+            self.recompiled = self._difference(key)
         return self._record_until_it_fits(args, kwargs, variants, tensors, recorder)
+
+    def _difference(self, key: Signature) -> str:
+        """How a call differs from those that there are programs for."""
+        change, self._integers.change = self._integers.change, ""
+        return change or next(reversed(self._recorded)).difference(key)
 
     def _run_open(
         self, key: Signature, args: tuple, kwargs: dict[str, Any], tensors: list[Any]
     ) -> tuple[OpenSpecialization | None, Any, Recorder | None]:
         """A program for open sizes, and what it gives for a call; OTHER if there is none and can be none.
         With what recorded the call, if it was."""
-        call = None if self._open is None else self._open.find(key.loose, tensors)
+        if self._open is None:
+            return None, OTHER, None
+        call = self._open.find(key.loose, tensors, self._integers.first(tensors))
         if call is None:
             return None, OTHER, None
         recorder = Recorder(self.function, args, kwargs, self._tensor, self.room)
@@ -321,9 +338,11 @@ class Programs:
                     return program, result, None
         recorded = None if call.refused else call.record(recorder)
         if recorded is None:
+            if call.of_integers and not self._open.specializations():
+                self._integers.fix()
             return None, OTHER, recorder
         if self._recorded:
-            self.recompiled = next(reversed(self._recorded)).difference(key)
+            self.recompiled = self._difference(key)
         return recorded, recorded.run(tensors, self._tensor), None
 
     @property
@@ -351,7 +370,11 @@ class Programs:
         lines = []
         owners = Owners(self.containers()) if owners is None else owners
         for signature, variants in self._recorded.items():
-            tensors = ", ".join(str(type) for type, _ in signature.types) or "no tensors"
+            tensors = ", ".join(
+                f"{device} of {type.shape[0]}" if isinstance(device, str) else str(type)
+                for type, device in signature.types
+            )
+            tensors = tensors or "no tensors"
             for closed in [variant for variant in variants if not variant.of_open_arguments]:
                 lines += [
                     f"for {tensors}:",
@@ -402,7 +425,7 @@ class Programs:
             recorded = specialized(recorder, recorder.own)
         numbers: list[Any] = []
         tree.flatten((args, kwargs), lambda leaf: type(leaf) in (int, float), numbers)
-        recorded.for_numbers = bool(numbers)
+        recorded.for_numbers = bool(numbers) or bool(self._integers.changing)
         recorded.steady = self.steady
         variants.insert(0, recorded)
         del variants[MAX_VARIANTS:]

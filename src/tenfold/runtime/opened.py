@@ -25,6 +25,7 @@ from tenfold.runtime.data_sizes import Proved
 from tenfold.runtime.decisions import Proof, holds_throughout
 from tenfold.runtime.exact_counts import EachSpecialization, Elsewhere, Exact
 from tenfold.runtime.guards import Owners
+from tenfold.runtime.integers import name_of
 from tenfold.runtime.plan import Plan, Target
 from tenfold.runtime.ranges import Range, chosen, possible
 from tenfold.runtime.recordings import (
@@ -232,6 +233,9 @@ class OpenSpecialization(Specialization):
         self.open_program = program
         self.of_open_arguments = bool(open.dims)
         self.padded = {tensor for tensor, _ in open.dims}
+        self.names = [
+            name_of(argument._value) for argument in recorder.given
+        ]  # of integers, what they are called
         self.symbols = list(program.ranges)
         # For each result of open size, its extents: numbers, or formulas over the symbols.
         self.extents: dict[int, list[int | Formula]] = {
@@ -276,7 +280,7 @@ class OpenSpecialization(Specialization):
     def described(self, owners: Owners) -> list[str]:
         places: dict[int, list[str]] = {}
         for (tensor, axis), symbol in self.open.dims.items():
-            places.setdefault(symbol, []).append(f"dimension {axis} of tensor {tensor}")
+            places.setdefault(symbol, []).append(self.names[tensor] or f"dimension {axis} of tensor {tensor}")
         decided = "" if self.proof is None else " at which the function takes the recorded branches"
         return [
             *[

@@ -35,6 +35,20 @@ def bucket(size: int, mark: Mark = OPEN, smallest: int = SMALLEST) -> Range:
     return low, high
 
 
+def integers_like(number: int, smallest: int = SMALLEST) -> Range:
+    """Which integers share an executable with this one. They are below a power of two, as places are that
+    have so many neighbours."""
+    high = max(smallest, 1 << number.bit_length())
+    return 2 if high == smallest else high // 2, high - 1
+
+
+def halved(known: Range, size: int) -> Range:
+    """The half of a range that has this size."""
+    low, high = known
+    middle = (low + high) // 2
+    return (low, middle) if size <= middle else (middle + 1, high)
+
+
 def possible(record: Callable[[Sequence[int]], Any], known: Sequence[Range], own: list[int]) -> list[Range]:
     """The ranges, narrowed to the sizes at which the function can be recorded at all: beyond a table of
     positions, say, it raises an error."""

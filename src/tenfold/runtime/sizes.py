@@ -4,6 +4,9 @@ The second size of a signature opens the dimension that changed; `dynamic=True` 
 `mark_dynamic` one of them. A size of up to 16 is served by an executable for 2 to 16, a larger one by one for
 all sizes up to the next power of two, from half of it on: so sizes up to n need log2(n) executables, and less
 than half of what is computed is padding. Sizes 0 and 1 stay closed: ops broadcast them.
+
+Integers (`integers.py`) are served in the same way, up to one below a power of two: often they are places in
+a table. Where the table ends earlier, their range is halved until it ends in the table.
 """
 
 from __future__ import annotations
@@ -15,18 +18,22 @@ from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.base.warning import warn
 from tenfold.engines import xla
 from tenfold.runtime.guards import Owners
+from tenfold.runtime.integers import name_of
 from tenfold.runtime.opened import OpenSpecialization, open_specialization, why
-from tenfold.runtime.ranges import BOTTOM, OPEN, Mark, Range, bucket
+from tenfold.runtime.ranges import BOTTOM, OPEN, Mark, Range, bucket, halved, integers_like
 from tenfold.runtime.recordings import OpenDims, Recorder
 
 MAX_REFUSALS = 3  # of one signature, after which its sizes stay closed
 MAX_VARIANTS = 8
+HALVINGS = 4  # of the range of an integer, before it is closed
 
 
 class Family:
     """The calls of a function that differ in sizes alone."""
 
-    def __init__(self, shapes: Sequence[Sequence[int]]):
+    def __init__(self, shapes: Sequence[Sequence[int]], integers: Sequence[bool]):
+        """`integers` says which tensors are stand-ins for integers."""
+        self.integers = integers
         self.first = [tuple(shape) for shape in shapes]
         self.open: set[tuple[int, int]] = set()
         self.programs: dict[Any, list[OpenSpecialization]] = {}
@@ -54,7 +61,10 @@ class Family:
             mark = marks[tensor].get(axis) or OPEN
             key = (size, self.first[tensor][axis], mark.min, mark.max)
             symbol = dims[tensor, axis] = symbols.setdefault(key, len(symbols))
-            ranges[symbol] = bucket(size, mark)
+            if not self.integers[tensor]:
+                ranges[symbol] = bucket(size, mark)
+            else:
+                ranges.setdefault(symbol, integers_like(size))
         return OpenDims(dims, tuple(ranges.values())) if dims else None
 
 
@@ -66,14 +76,19 @@ class OpenPrograms:
         self.families: dict[Any, Family] = {}
         self.said: set[str] = set()
 
-    def find(self, key: Any, arguments: Sequence[Any]) -> OpenCall | None:
-        """What serves a call whose arguments are like these but for sizes; None if none of them is open."""
+    def find(
+        self, key: Any, arguments: Sequence[Any], first: Sequence[tuple[int, ...]] | None = None
+    ) -> OpenCall | None:
+        """What serves a call whose arguments are like these but for sizes; None if none of them is open.
+        `first` has the shapes of an earlier call, where that had another key."""
         shapes = [tuple(argument.shape) for argument in arguments]
         marks = [argument._open_dims for argument in arguments]
         family = self.families.get(key)
         new = family is None
         if family is None:
-            family = self.families[key] = Family(shapes)
+            integers = [name_of(argument._value) is not None for argument in arguments]
+            family = self.families[key] = Family(first or shapes, integers)
+            new = first is None
         # Where bits must be the same whenever it runs, sizes do not open because others came before.
         if (new or xla.is_deterministic()) and not self.every and not any(marks):
             return None
@@ -126,6 +141,11 @@ class OpenCall:
         return self.family.programs.get(self.key, [])
 
     @property
+    def of_integers(self) -> bool:
+        """Whether nothing but integers is open."""
+        return all(self.family.integers[tensor] for tensor, _ in self.open.dims)
+
+    @property
     def refused(self) -> bool:
         return (self.key, self.finer) in self.family.refused
 
@@ -133,9 +153,13 @@ class OpenCall:
     def finer(self) -> tuple[Range, ...]:
         """The ranges by powers of two all the way down: some ops are others for each of them."""
         sizes = self.open.sizes(self.shapes)
+        finest = {
+            BOTTOM: lambda size: bucket(size, smallest=2),
+            integers_like(2): lambda n: integers_like(n, 2),
+        }
         return tuple(
             [
-                bucket(size, smallest=2) if known == BOTTOM else known
+                finest[known](size) if known in finest else known
                 for size, known in zip(sizes, self.open.ranges)
             ]
         )
@@ -171,6 +195,12 @@ class OpenCall:
         yield self.open
         if self.finer != self.open.ranges:
             yield OpenDims(self.open.dims, self.finer)
+        sizes, ranges = self.open.sizes(self.shapes), self.finer
+        for _ in range(HALVINGS if self.of_integers else 0):
+            ranges = tuple([halved(known, size) for known, size in zip(ranges, sizes, strict=True)])
+            if any(low == high for low, high in ranges):
+                break
+            yield OpenDims(self.open.dims, ranges)
         for symbol in range(len(self.finer)) if self.owner.every and len(self.finer) > 1 else ():
             dims = {place: 0 for place, dim in self.open.dims.items() if dim == symbol}
             yield OpenDims(dims, (self.finer[symbol],))

@@ -14,5 +14,5 @@ def frame() -> str:
     return (
         f'<iframe class="explained" src="{PAGE.name}" title="A training step at every stage" loading="lazy">'
         f'</iframe>\n\nThis is the page of examples/python/xor.py: <a href="{PAGE.name}">open it</a> to see '
-        "the stages side by side."
+        "more stages side by side."
     )

@@ -156,6 +156,15 @@ def test_a_phone_shows_one_pane_at_a_time(browser, explained):
     assert browser.run("document.documentElement.scrollWidth") <= 390
 
 
+def test_a_frame_in_a_document_shows_two_panes(browser, explained):
+    browser.size(680, 640)
+    browser.open(explained(programs.train)[1])
+    panes = "[...document.querySelectorAll('.pane')].filter(pane => pane.offsetWidth)"
+    assert browser.run(f"{panes}.map(pane => pane.dataset.stage)") == ["source", "trace"]
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.run("document.querySelector('.pane .body').clientHeight") > 200
+
+
 def test_a_window_that_becomes_narrow_shows_one_pane(browser, explained):
     _, path = explained(programs.loop)
     browser.open(path)

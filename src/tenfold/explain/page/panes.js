@@ -1,6 +1,6 @@
 // The panes, one for each stage, side by side.
 
-const NARROW = matchMedia("(max-width: 760px)"), COMFORTABLE = 330, LEAST = 140;
+const NARROW = matchMedia("(max-width: 640px)"), COMFORTABLE = 330, LEAST = 140;
 const COMPILED = ["owned", "c"];  // of Purple's own compiler, whose program is not the one that was measured
 
 class Panes {

@@ -15,10 +15,22 @@ def test_a_recompile_is_told_with_its_reason(monkeypatch):
     monkeypatch.setitem(globals(), "scale", 3.0)
     scaled(tn.ones(2))
     (found,) = [each for each in runs.compiled_functions() if each.name == "scaled"]
-    assert found.programs == 2
-    assert "`scale`" in found.recompiled and "3.0" in found.recompiled
+    (reason,) = found.recompiled
+    assert found.programs == 2 and "`scale`" in reason and "3.0" in reason
     assert "the global `scale`" in found.guards and "last recompiled" not in found.guards
     assert found.place.startswith(__file__)
+
+
+def test_every_recompile_is_told():
+    @tn.compile
+    def shifted(x, by):
+        return x + by
+
+    for dtype in (tn.float32, tn.float64, tn.int32):
+        shifted(tn.ones(2, dtype=dtype), tn.ones(2, dtype=dtype))
+    (found,) = [each for each in runs.compiled_functions() if each.name == "shifted"]
+    assert ["f64" in reason for reason in found.recompiled] == [True, True]
+    assert ["i32" in reason for reason in found.recompiled] == [False, True]
 
 
 def test_programs_are_told_with_their_tier_and_place(on_all_tiers):

@@ -12,13 +12,13 @@ from tenfold.runtime.guards import Owners
 @dataclass(frozen=True)
 class Compiled:
     """A compiled function: its name and place, how many programs it has, what they are guarded by, and why
-    the last recompile happened, in words."""
+    it was recompiled, in words, the latest reason last."""
 
     name: str
     place: str
     programs: int
     guards: str
-    recompiled: str
+    recompiled: list[str]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def compiled_functions() -> list[Compiled]:
         name = getattr(compiled.function, "__name__", type(compiled.function).__name__)
         guards = compiled.guards(owners).partition("\nlast recompiled because ")[0]
         functions.append(
-            Compiled(name, place, compiled.count + compiled.open_count, guards, compiled.recompiled)
+            Compiled(name, place, compiled.count + compiled.open_count, guards, list(compiled.recompiles))
         )
     return sorted(functions, key=lambda one: (one.place, one.name))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -160,7 +161,7 @@ class Programs:
 
     __slots__ = (
         "__weakref__", "_integers", "_open", "_recorded", "_tensor", "call", "function", "recent",
-        "recompiled", "room", "short", "steady", "unrecorded", "whole",
+        "recompiles", "room", "short", "steady", "unrecorded", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -183,7 +184,8 @@ class Programs:
         self._open = None if dynamic is False else OpenPrograms(dynamic is True)
         self._integers = IntegerArguments()
         self.room = Room()  # for sizes that only the data bound
-        self.recompiled = ""  # why the last program but the first was needed
+        # Why programs after the first were needed, the latest last.
+        self.recompiles: deque[str] = deque(maxlen=MAX_VARIANTS)
         # What a call like the last one needs, to start the program at once.
         self.short: tuple[Any, ...] | None = None
         # For calls on tensors alone, by the types and devices of these: the program, and the settings.
@@ -310,9 +312,9 @@ class Programs:
                 ][:MAX_VARIANTS]
                 return open_variant, result
         if variants:
-            self.recompiled = variants[0].broken(tensors)
+            self.recompiles.append(variants[0].broken(tensors))
         elif self._recorded:
-            self.recompiled = self._difference(key)
+            self.recompiles.append(self._difference(key))
         return self._record_until_it_fits(args, kwargs, variants, tensors, recorder)
 
     def _difference(self, key: Signature) -> str:
@@ -342,7 +344,7 @@ class Programs:
                 self._integers.fix()
             return None, OTHER, recorder
         if self._recorded:
-            self.recompiled = self._difference(key)
+            self.recompiles.append(self._difference(key))
         return recorded, recorded.run(tensors, self._tensor), None
 
     @property
@@ -384,8 +386,8 @@ class Programs:
             lines += ["runs as it is written because", f"    {reason}"]
         for what, guards in self._open.described(owners) if self._open is not None else ():
             lines += [f"{what}:", *[f"    {guard}" for guard in guards]]
-        if self.recompiled:
-            lines.append(f"last recompiled because {self.recompiled}")
+        if self.recompiles:
+            lines.append(f"last recompiled because {self.recompiles[-1]}")
         return "\n".join(lines) or "not called yet"
 
     def html(self) -> str:
@@ -395,7 +397,7 @@ class Programs:
         name = getattr(self.function, "__name__", type(self.function).__name__)
         counts = [f"{self.count} program{'' if self.count == 1 else 's'}"]
         counts += [f"{self.open_count} for open sizes"] if self.open_count else []
-        again = [f"last recompiled because {self.recompiled}"] if self.recompiled else []
+        again = [f"last recompiled because {self.recompiles[-1]}"] if self.recompiles else []
         return program_html(" · ".join([f"compiled {name}", *counts, *again]), self.guards())
 
     def _record_until_it_fits(

@@ -8,7 +8,7 @@ class RunsPage {
     document.body.className = "runs-page";
     for (const each of document.querySelectorAll("nav, .search, #memory, #help")) each.remove();
     Page.prototype.theme.call(this);
-    const again = runs.functions.filter((each) => each.recompiled).length;
+    const again = runs.functions.filter((each) => each.recompiled.length).length;
     Page.prototype.factsOf.call(this, [
       ["compiled functions", count(runs.functions.length)],
       ["recompiled", count(again)],
@@ -22,7 +22,7 @@ class RunsPage {
       heading("Compiled functions: XLA runs their programs"),
       runs.functions.length
         ? table(["function", "programs", "why it was recorded again", "what is guarded"], runs.functions.map((each) => [
-          [each.name, each.place], each.programs, each.recompiled || "it was not", { code: each.guards },
+          [each.name, each.place], each.programs, { reasons: each.recompiled }, { code: each.guards },
         ]))
         : paragraph("No function of tenfold.compile was called."),
       heading("Other programs, and the tier that each ran on"),
@@ -85,6 +85,10 @@ function fill(cell, value) {
     const [text, place] = value, small = document.createElement("small");
     small.textContent = place;
     cell.append(text, document.createElement("br"), small);
+  } else if (value.reasons) {
+    const list = document.createElement("ol");
+    for (const reason of value.reasons) list.append(Object.assign(document.createElement("li"), { textContent: reason }));
+    cell.append(value.reasons.length > 1 ? list : value.reasons[0] ?? "it was not");
   } else if (value.code !== undefined) {
     cell.append(folded(value.code));
   } else if (value.tier !== undefined) {

@@ -27,6 +27,8 @@ OPERATORS = {
     "__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__invert__": "bitwise_not",
 }  # fmt: skip
 
+UNARY = "__neg__", "__pos__", "__abs__", "__invert__"
+
 REFLECTED = {
     "__radd__": "add", "__rsub__": "sub", "__rmul__": "mul", "__rfloordiv__": "floor_divide",
     "__rmod__": "remainder", "__rpow__": "pow", "__rmatmul__": "matmul",
@@ -84,17 +86,21 @@ def _operator(name: str, special: str) -> Callable[..., Any]:
 def _protocol(call: Callable[..., Any], special: str) -> Callable[..., Any]:
     """A method as Python's operators want it: what it does not know, the other operand may."""
 
-    def operate(self: Tensor, *others: Any) -> Any:
+    def of_one(self: Tensor) -> Any:
+        return call(self)
+
+    def of_two(self: Tensor, other: Any) -> Any:
         try:
-            return call(self, *others)
+            return call(self, other)
         except ArgumentError:
-            if not others or isinstance(others[0], (Tensor, bool, int, float, complex, np.generic)):
+            if isinstance(other, (Tensor, bool, int, float, complex, np.generic)):
                 raise
-            if special in ("__eq__", "__ne__") and isinstance(others[0], np.ndarray):
+            if special in ("__eq__", "__ne__") and isinstance(other, np.ndarray):
                 # NumPy would leave the comparison to us, and Python then compares by identity.
-                return call(self, leaf(np.array(others[0], order="C"), self.device))
+                return call(self, leaf(np.array(other, order="C"), self.device))
             return NotImplemented
 
+    operate = of_one if special in UNARY else of_two
     CODES.add(operate.__code__)
     operate.__name__ = operate.__qualname__ = special
     return operate

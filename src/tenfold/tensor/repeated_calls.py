@@ -16,7 +16,7 @@ def key_of(
 ) -> tuple[tuple[Any, ...] | None, tuple[Value, ...]]:
     """A call as types of tensors and plain values, and the values of the tensors; None if there are other
     arguments. In a `plain` context a tensor without an alias is read by a look at its value."""
-    key: list[Any] = [dtypes.get_default_dtype()]
+    key: list[Any] = [dtypes._default_dtype]
     inputs: list[Value] = []
     for arg in args:
         kind = arg.__class__

@@ -391,6 +391,13 @@ def test_a_missing_c_compiler_is_an_error_that_says_what_to_install(tmp_path, mo
         "(define f (compose car cdr))\n(f '(1))",
         "(match 5 ((or (list a) (vector a)) a))",
         "(dotimes (i 3) (print (vector-ref (vector 1) i)))",
+        "(define (f xs) (map (lambda (x) (car x)) xs))\n(print (f '(1)))",
+        "(define (f xs) (sort xs (lambda (a b) (< (car a) (car b)))))\n(print (f '(1 2)))",
+        "(define (f p x) (p x))\n(print (f even? 'a))",
+        "(define (f p . x) (apply p x))\n(print (f string-pad 5 5))",
+        "(define (f) (dynamic-wind list (lambda () (vector-map car 5)) list))\n(print (f))",
+        "(define (f x) (guard (e ((string? e) 1)) (string-join x)))\n(print (f '(1)))",
+        "(define-record-type p (make-p x) p? (x p-first))\n(define (f a) (+ 1 (p-first a)))\n(print (f 5))",
     ],
 )
 def test_an_error_that_nobody_catches_is_reported_alike_both_ways(text, tmp_path):

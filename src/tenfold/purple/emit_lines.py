@@ -138,14 +138,18 @@ class Writer:
         blamed = f"{owns}pu_blame({c_string(place.copied)}); " if place.copied else ""
         return f"{blamed}pu_at({self.where(place)}); "
 
+    def within_copy(self, place: core.Place) -> str:
+        """C that notes the call of a library procedure whose text stands here."""
+        return f"pu_in_library({c_string(place.copied)}, {self.where(place)}); "
+
     def called(self, function: Function, place: core.Place) -> str:
         """C that notes the call of a function that failed."""
         if core.is_unseen(place.file):
             return ""
         name = core.shown(function.name)
-        blamed = place.copied or (name if is_of_library(function, self.names.program) else "")
-        blame = f"pu_blame({c_string(blamed)}); " if blamed else ""
-        return f"{blame}pu_in({c_string(name)}, {self.where(place)}); "
+        if place.copied or is_of_library(function, self.names.program):
+            return f"pu_in_library({c_string(place.copied or name)}, {self.where(place)}); "
+        return f"pu_in({c_string(name)}, {self.where(place)}); "
 
     def passed(self, function: Function, args: Iterable[Atom]) -> str:
         return ", ".join(

@@ -99,6 +99,8 @@ class Operations(Writer):
             case ir.CallClosure():
                 call = f"pu_call({self.atom(op.args[0])}, {self.array(op.args[1:], op.keywords)})"
                 note = f"pu_in_call({self.atom(op.args[0])}, {self.where(each.place)}); "
+                if each.place.copied:
+                    note = f"pu_blame_given({self.atom(op.args[0])}); {self.within_copy(each.place)}"
                 if core.is_unseen(each.place.file):
                     note = f"pu_blame_given({self.atom(op.args[0])}); "
                 self.line(f"if (PU_UNLIKELY(!({target}{call}))) {self.leave(each.on_error, note)}")

@@ -35,6 +35,7 @@ class PurpleError(TenfoldError):
         self.payload = value
         self.raised = value is not None
         self.stack: Sequence[tuple[str, Place]] = ()
+        self.again = False  # raised again: calls that it leaves since come after those of `stack`
         self.notes: list[tuple[str, Place]] = []
         self.blamed = ""  # the name before the message's colon, of what the library called by its own choice
 

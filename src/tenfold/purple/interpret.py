@@ -14,7 +14,8 @@ import itertools
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from itertools import zip_longest
+from typing import Any, NamedTuple, TypeVar
 
 import tenfold
 from tenfold.base import source
@@ -108,6 +109,14 @@ def expand_program(text: str, file: str) -> core.Program:
     expander = Expander(evaluate)
     next(expander.steps(text, file))
     return expander.program(file)
+
+
+class Frame(NamedTuple):
+    """A function under way: its name, where it is, and the name of what it calls there, if that is known."""
+
+    name: str
+    place: Place
+    called: str = ""
 
 
 class Session:
@@ -238,11 +247,14 @@ class Session:
         else:
             found = self._bad_call(error) or _internal(error, frames)
         blame(found, steps[::-1])
+        own = [i for i, frame in enumerate(frames) if not core.is_unseen(frame.place.file)]
+        if found.again:
+            found.stack = [*found.stack, *_calls(frames, own)]
+            found.again = False
         if found.place is NOWHERE:
-            own = [i for i, (_, place) in enumerate(frames) if not core.is_unseen(place.file)]
-            found.place = frames[own[-1]][1] if own else NOWHERE
+            found.place = frames[own[-1]].place if own else NOWHERE
             # Each was called by the frame before it; what the innermost one called is where it failed.
-            found.stack = [(frames[i + 1][0], frames[i][1]) for i in own[-2::-1] if frames[i + 1][0]]
+            found.stack = _calls(frames, own[:-1])
             if type(found.payload) is ErrorValue and _is_seen(found.place):
                 found.payload.place = str(found.place)
         return found
@@ -276,8 +288,8 @@ class Session:
         shown = self.unit.defined.get(known, "%")
         return "" if shown.startswith("%") else shown
 
-    def _frames(self, traceback: types.TracebackType | None) -> list[tuple[str, Place]]:
-        """Purple's frames, outermost first: the function's name, and the place where it was."""
+    def _frames(self, traceback: types.TracebackType | None) -> list[Frame]:
+        """Purple's frames, outermost first."""
         found: list[tuple[types.FrameType, int]] = []
         last_tail: Place | None = None
         callers = 0  # of the last tail call
@@ -294,7 +306,7 @@ class Session:
             found = found[:callers]
         if len(found) > STACK_KEPT:
             found = found[:1] + found[-STACK_KEPT:]
-        frames: list[tuple[str, Place]] = []
+        frames: list[Frame] = []
         for frame, at in found:
             code = frame.f_code
             line, _, column, _ = next(itertools.islice(code.co_positions(), at // 2, None))
@@ -303,13 +315,21 @@ class Session:
             function = self.unit.functions.get(code.co_name)
             derived = function.derived if function else code.co_name.startswith("let")
             if derived and frames:  # no one called it
-                frames[-1] = (frames[-1][0], place)
+                frames[-1] = Frame(frames[-1].name, place, self._called_at(frame, key))
             else:
-                frames.append((function.name if function else "", place))
+                called = self._called_at(frame, key)
+                frames.append(Frame(function.name if function else "", place, called))
         if last_tail is not None:
             # It failed before what was called in tail position had begun, or in the library.
-            frames[-1:] = [(frames[-1][0] if frames else "", last_tail)]
+            frames.append(Frame(frames[-1].called if frames else "", last_tail))
         return frames
+
+    def _called_at(self, frame: types.FrameType, key: tuple[str, int, int]) -> str:
+        """The name of what a frame calls, which may have left by calls in tail position since."""
+        call = self.unit.calls.get(key)
+        callee = self._callee(call.function, frame) if call is not None else None
+        known = self.unit.functions.get(getattr(callee, "__name__", ""))
+        return known.name if known is not None else ""
 
     def _unbound(self, error: NameError) -> PurpleError:
         python_name = error.name or _name_read(error)
@@ -399,6 +419,12 @@ class Session:
         return primitive.minimum if primitive else 1
 
 
+def _calls(frames: list[Frame], own: list[int]) -> list[tuple[str, Place]]:
+    """The calls that some frames make, innermost first: the name of what was called, and where."""
+    names = [each.called or (after.name if after else "") for each, after in zip_longest(frames, frames[1:])]
+    return [(names[i], frames[i].place) for i in reversed(own) if names[i]]
+
+
 def _is_seen(place: Place) -> bool:
     """Whether a place means something to people."""
     return place is not NOWHERE and not core.is_unseen(place.file)
@@ -418,9 +444,9 @@ def _name_read(error: BaseException) -> str:
     )
 
 
-def _internal(error: BaseException, frames: list[tuple[str, Place]]) -> PurpleError:
+def _internal(error: BaseException, frames: list[Frame]) -> PurpleError:
     """An error that is the interpreter's fault, not the program's."""
-    place = frames[-1][1] if frames else NOWHERE
+    place = frames[-1].place if frames else NOWHERE
     return PurpleError(
         f"internal error: {type(error).__name__}: {error}", "internal", place, help="please report this"
     )

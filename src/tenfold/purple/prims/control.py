@@ -48,7 +48,7 @@ def raise_(value: Any) -> NoReturn:
         again = PurpleError(value.message, value.kind, value=value)
         if origin is not None:
             again.place, again.stack, again.notes = origin.place, origin.stack, origin.notes
-            again.help, again.blamed = origin.help, origin.blamed
+            again.help, again.blamed, again.again = origin.help, origin.blamed, bool(origin.place.line)
         raise again
     raise PurpleError(messages.uncaught(brief(value)), "raise", value=value)
 

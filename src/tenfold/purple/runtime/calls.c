@@ -94,8 +94,7 @@ Value pu_tail_at(Value result, const char *file, int line, int column, int width
 
 Value pu_tail_in(Value result, const char *function, const char *file, int line, int column, int width) {
     if (PU_UNLIKELY(!result)) {
-        pu_blame(function);
-        pu_in(function, file, line, column, width);
+        pu_in_library(function, file, line, column, width);
     } else if (result == PU_BOUNCE) {
         pu.bounce.place = (PuPlace){file, line, column, width};
         pu.bounce.name = function;

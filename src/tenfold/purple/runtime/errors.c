@@ -71,6 +71,7 @@ void pu_blame(const char *procedure) {
     error->message = pu_string(text.text, (int64_t)text.length);
     free(text.text);
     error->defined = error->signature = NULL;
+    error->definition = (PuPlace){NULL, 0, 0, 0};
     error->blamed = 0;
 }
 
@@ -115,6 +116,17 @@ bool pu_too_deep(void) {
     /* A little room, so that what handles the error can call something. */
     pu_fail("memory", "recursion is too deep");
     return true;
+}
+
+void pu_in_library(const char *function, const char *file, int line, int column, int width) {
+    pu_blame(function);
+    struct PuTrace *trace = pu.pending->trace;
+    if (trace && trace->count && trace->count <= STACK_SHOWN) {
+        PuFrame *last = &trace->frames[trace->count - 1];
+        bool same = last->place.file == file && last->place.line == line && last->place.column == column;
+        if (same && !strcmp(last->function, function)) return; /* a copy of its text has said so */
+    }
+    pu_in(function, file, line, column, width);
 }
 
 /* What people read */

@@ -370,6 +370,8 @@ void pu_blame(const char *procedure) PU_COLD;
 void pu_blame_given(Value function) PU_COLD; /* if it is a procedure of the library, which someone passed on */
 /* a call that it unwinds */
 void pu_in(const char *function, const char *file, int line, int column, int width) PU_COLD;
+/* the same of a procedure of the library, which is blamed */
+void pu_in_library(const char *function, const char *file, int line, int column, int width) PU_COLD;
 void pu_help(const char *help); /* of the pending error */
 Value pu_caught(void);                                                        /* takes the pending error */
 bool pu_is_injected(void);

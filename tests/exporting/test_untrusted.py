@@ -12,7 +12,7 @@ import pytest
 import tenfold as tn
 from tenfold import nn
 from tenfold.base import digests
-from tenfold.exporting import untrusted
+from tenfold.exporting import limits, untrusted
 from tenfold.mlir import portable
 
 
@@ -201,7 +201,7 @@ def test_a_module_of_more_ops_may_be_compiled_for_longer(monkeypatch):
     def seconds(ops):
         body = " ".join(f"%{i} = stablehlo.constant dense<{i}> : tensor<i32>" for i in range(ops))
         module = portable.read(f"module {{ func.func @main() {{ {body} return }} }}".encode())
-        return untrusted._compile_seconds(module, module.bytecode())
+        return limits.compile_seconds(module, module.bytecode())
 
     assert 60 < seconds(1) < 61
     assert seconds(10_000) > 500
@@ -315,18 +315,18 @@ def test_one_reader_serves_where_the_program_ignores_or_blocks_signals(tmp_path,
 def test_limits_that_the_user_set_are_those_after_a_file_was_read():
     program = """if True:
     import resource
-    from tenfold.exporting import untrusted
-    limits = {resource.RLIMIT_DATA: 900 << 20, resource.RLIMIT_CPU: 90}
-    for limit, soft in limits.items():
+    from tenfold.exporting import limits
+    chosen = {resource.RLIMIT_DATA: 900 << 20, resource.RLIMIT_CPU: 90}
+    for limit, soft in chosen.items():
         resource.setrlimit(limit, (soft, resource.getrlimit(limit)[1]))
-    before = untrusted.confine(0, 1000.0, 4 << 30)
-    for limit, soft in limits.items():
+    before = limits.confine(0, 1000.0, 4 << 30)
+    for limit, soft in chosen.items():
         assert resource.getrlimit(limit)[0] == soft
-    untrusted.let_go(before)
-    for limit, soft in limits.items():
+    limits.let_go(before)
+    for limit, soft in chosen.items():
         assert resource.getrlimit(limit)[0] == soft
-    untrusted.let_go(untrusted.confine(0, 3.0, 1 << 20))
-    for limit, soft in limits.items():
+    limits.let_go(limits.confine(0, 3.0, 1 << 20))
+    for limit, soft in chosen.items():
         assert resource.getrlimit(limit)[0] == soft
     """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

@@ -29,9 +29,10 @@ from tenfold import version
 from tenfold.base import digests, errors
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import BY_NAME
-from tenfold.base.errors import ArgumentError, EngineError, FormatError, TenfoldError
+from tenfold.base.errors import EngineError, FormatError, TenfoldError
 from tenfold.base.forking import forkable
 from tenfold.engines import iree, xla
+from tenfold.exporting import limits
 from tenfold.flat.ir import TensorType
 from tenfold.mlir import portable, stablehlo
 from tenfold.runtime import cache
@@ -39,16 +40,11 @@ from tenfold.serialize.trust import trusted
 
 SECONDS = 60.0  # of the clock that reading a file may take, and one more for each megabyte
 PROCESSOR_SECONDS = 3.0  # of computing, likewise
-COMPILE_SECONDS = 60.0  # of computing that compiling a module may take, likewise
-SECONDS_PER_OP = 0.05  # and more for each op, of which XLA takes a few milliseconds
-COMPILE_VARIABLE = "TENFOLD_COMPILE_SECONDS"  # sets how many in all
-BUSY = 10.0  # how much longer the clock may run meanwhile
-MOST_SECONDS = 1e8
+BUSY = 10.0  # seconds of the clock for each of processor time that compiling may take
 IDLE_SECONDS = 20.0  # after which the child ends
 DYING = 0.2  # a pipe of a process closes a moment before it has ended
 MEMORY = 4 << 30  # bytes that the child may ask for to compile a file, and more for a large one
 READING_MEMORY = 512 << 20  # likewise to read it
-PER_BYTE = 64
 MAX_REMEMBERED = 10_000
 OURS, TRIED = b"ours", b"tried"  # what is remembered of a file
 COMMAND = "from tenfold.exporting.untrusted import serve; serve()"
@@ -96,23 +92,10 @@ def compiled(module: stablehlo.Module, device: Device) -> xla.Executable:
     code = cache.load(name)
     if code is None:
         data = module.bytecode()
-        processor = _compile_seconds(module, data)
+        processor = limits.compile_seconds(module, data)
         code = _ask({"do": "compile", "processor": processor}, data, BUSY * processor)
         cache.store(name, code)
     return xla.deserialize(code, module, device)
-
-
-def _compile_seconds(module: stablehlo.Module, data: bytes) -> float:
-    """The processor time that compiling a module may take."""
-    named = os.environ.get(COMPILE_VARIABLE, "")
-    if not named:
-        return COMPILE_SECONDS + SECONDS_PER_OP * module.count() + len(data) / 1e6
-    with contextlib.suppress(ValueError):
-        if 0 < (seconds := float(named)) < MOST_SECONDS:
-            return seconds
-    raise ArgumentError(
-        f"{COMPILE_VARIABLE}={named!r} is no number of seconds", help="set it to a number such as 600, or not"
-    )
 
 
 def refined(module: stablehlo.Module, types: Sequence[TensorType]) -> stablehlo.Module:
@@ -174,7 +157,7 @@ def _require_compiled(reply: dict[str, Any] | None, clock: float, processor: flo
         return
     raise FormatError(
         f"compiling the module takes over {limit}: it is refused",
-        help=f"if you trust the file, set {COMPILE_VARIABLE} to the seconds of processor time it may take",
+        help=f"if you trust the file, set {limits.VARIABLE} to the seconds of processor time it may take",
     )
 
 
@@ -360,9 +343,9 @@ def _answered(request: dict[str, Any], data: bytes) -> tuple[dict[str, Any], byt
     try:
         work = _prepared(request)
         if request["do"] == "compile":
-            confine(len(data), request["processor"], MEMORY)
+            limits.confine(len(data), request["processor"], MEMORY)
         else:
-            confine(len(data), PROCESSOR_SECONDS + len(data) / 1e6, READING_MEMORY)
+            limits.confine(len(data), PROCESSOR_SECONDS + len(data) / 1e6, READING_MEMORY)
         return {}, work(data)
     except Exception as error:
         return told(error), b""
@@ -402,36 +385,3 @@ def _loaded(load: Callable[..., object], *arguments: Any) -> bytes:
 
 def _compiled(data: bytes) -> bytes:
     return xla.serialize(xla.compile(portable.read(data), Device("cpu")))
-
-
-def confine(size: int, seconds: float, memory: int) -> dict[int, tuple[int, int]]:
-    """No core files, and no more memory, beside what is held already, and processor time than a file of this
-    size may take. What the limits of those were before."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    before = {}
-    for limit, most in (
-        (resource.RLIMIT_DATA, _held() + memory + PER_BYTE * size),
-        (resource.RLIMIT_CPU, math.ceil(time.process_time() + seconds)),
-    ):
-        before[limit] = soft, hard = resource.getrlimit(limit)
-        resource.setrlimit(limit, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
-    return before
-
-
-def let_go(limits: dict[int, tuple[int, int]]) -> None:
-    """Set the limits again that were before `confine`."""
-    import resource
-
-    for limit, both in limits.items():
-        resource.setrlimit(limit, both)
-
-
-def _held() -> int:
-    """The bytes of this process that its limit counts; threads and libraries have taken them."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:  # no Linux
-        return MEMORY

@@ -20,7 +20,7 @@ import numpy as np
 from tenfold.base.dtypes import BY_NAME
 from tenfold.base.errors import EngineError
 from tenfold.engines import iree
-from tenfold.exporting import untrusted
+from tenfold.exporting import limits, untrusted
 from tenfold.mlir.interrupts import pass_on
 
 COMMAND = "from tenfold.exporting.vmfb_process import serve; serve()"
@@ -115,13 +115,13 @@ def serve() -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):
         request, data = untrusted.receive(requests)
         seconds = untrusted.PROCESSOR_SECONDS + len(data) / 1e6
-        limits = untrusted.confine(len(data), seconds, untrusted.READING_MEMORY)
+        before = limits.confine(len(data), seconds, untrusted.READING_MEMORY)
         try:
             executable = iree.Executable(data, request["target"], on_trial=True)
         except Exception as error:
             untrusted.write(replies, untrusted.told(error), b"")
             return
-        untrusted.let_go(limits)
+        limits.let_go(before)
         untrusted.write(replies, {"about": executable.about}, b"")
         while True:
             header, data = untrusted.receive(requests)

@@ -10,6 +10,7 @@ import pytest
 import tenfold
 from tenfold.capi import commands
 from tenfold.command import cli, listing
+from tenfold.command.doctor import Finding
 from tenfold.engines import iree
 from tenfold.mlir import torch_dialect
 from tenfold.ops.table import TABLE, all_rows
@@ -284,6 +285,14 @@ def test_the_doctor_finds_what_this_machine_has(capsys):
     printed = capsys.readouterr().out
     assert "jaxlib" in printed and "XLA on cpu" in printed and "works" in printed
     assert "iree-base-runtime" in printed and "libtorch" in printed
+
+
+def test_the_doctor_breaks_no_command(monkeypatch, capsys):
+    remedy = "pip install " + "'/a/long/path/to/a/clone[torch-dialect]' " * 3
+    missing = Finding("torch-mlir", False, "it is not installed", remedy.strip(), True)
+    monkeypatch.setattr(cli, "examine", lambda: [missing])
+    assert cli.main(["doctor"]) == 0
+    assert remedy.strip() in [line.strip() for line in capsys.readouterr().out.splitlines()]
 
 
 def test_the_doctor_says_what_is_missing(monkeypatch, tmp_path):

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from rich.markup import escape
-from rich.table import Column, Table
 
 import tenfold
 from tenfold.base.errors import ArgumentError, TenfoldError
@@ -304,12 +303,12 @@ def _input(text: str, type: Any) -> tenfold.Tensor:
 
 def _doctor(parsed: argparse.Namespace) -> int:
     findings = examine()
-    folding = [Column(title, overflow="fold") for title in ("found", "how to install or repair it")]
-    table = Table("", "what", *folding, box=None, pad_edge=False)
-    for finding in findings:
+    width = max(len(finding.what) for finding in findings)
+    for finding in findings:  # lines are not broken, so that commands can be copied
         mark = "[green]ok[/green]" if finding.works else "[yellow]--[/yellow]"
-        table.add_row(mark, finding.what, escape(finding.found), escape(finding.remedy))
-    console.print(table)
+        console.print(f"{mark}  {finding.what:<{width}}  {escape(finding.found)}", soft_wrap=True)
+        if finding.remedy:
+            console.print(f"    {'':<{width}}  [bold]{escape(finding.remedy)}[/bold]", soft_wrap=True)
     return 0 if all(each.works or each.optional for each in findings) else 1
 
 

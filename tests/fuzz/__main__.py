@@ -24,6 +24,7 @@ ENDLESS = 1.0  # likewise, after which a program that may run for ever is left
 WAIT = 60.0  # of the clock, in which nothing computes
 START = 300.0  # likewise, until the first input is read: engines are loaded, and valid files made
 BYTES = 1 << 30
+LARGEST = 4 << 30  # bytes that a program which is run may ask for: a tensor may be as large as it likes
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -61,10 +62,12 @@ def run(options: argparse.Namespace) -> int:
 
 def work(name: str, seed: int, count: int) -> int:
     """A worker: says which seed it is at, and what went wrong."""
+    import resource
     import warnings
 
     from tests.fuzz.inputs import FORMATS, attempt
 
+    resource.setrlimit(resource.RLIMIT_DATA, (LARGEST, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     warnings.simplefilter("ignore")
     FORMATS[name].valid()
     for each in range(seed, seed + count):

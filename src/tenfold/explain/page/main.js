@@ -75,10 +75,11 @@ class Page {
     const facts = [
       ["Trace nodes", count(traceNodes.length)],
       ["FlatIR ops", count(ops.length)],
-      ["arithmetic", flopsText(total(ops.map((op) => op.flops)))],
-      ["one run", times ? timeText(times.run) : ""],
-      ["outside ops", times ? timeText(Math.max(0, times.run - total(times.ops))) : ""],
-      ["peak memory", memory ? bytesText(Math.max(...memory.live)) : "–"],
+      ["arithmetic", flopsText(total(ops.map((op) => op.flops))), "Floating-point operations of one run"],
+      ["one run", times ? timeText(times.run) : "", "Measured on inputs of zeros"],
+      ["outside ops", times ? timeText(Math.max(0, times.run - total(times.ops))) : "",
+        "The part of the run that belongs to no op: starting the program, and copies of XLA's own"],
+      ["peak memory", memory ? bytesText(Math.max(...memory.live)) : "–", "The most that is alive at a time, arguments included"],
       ["device", device],
       ...this.program.facts,
     ].filter(([, value]) => value);
@@ -87,8 +88,9 @@ class Page {
   }
 
   factsOf(facts) {
-    at("facts").replaceChildren(...facts.map(([name, value]) => {
+    at("facts").replaceChildren(...facts.map(([name, value, meaning]) => {
       const pair = document.createElement("div");
+      if (meaning) pair.title = meaning;
       const dt = document.createElement("dt"), dd = document.createElement("dd");
       dt.textContent = name;
       dd.textContent = value;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import tenfold as tn
 from tests.func.cases import BATCH, MATRIX, VECTOR
@@ -49,3 +50,29 @@ def test_strict_jvp_refuses_what_does_not_depend_on_the_arguments():
         tn.func.jvp(lambda x: tn.ones(2), (x,), (x,), strict=True)
     with pytest.raises(tn.ArgumentError, match="no tensor"):
         tn.func.jvp(lambda: x, (), ())
+
+
+def test_cotangents_may_be_what_an_outer_level_differentiates_by():
+    def program(library):
+        grad, vjp, jacrev, hessian = [
+            getattr(library.func, name) for name in ("grad", "vjp", "jacrev", "hessian")
+        ]
+        x, y = library.tensor(0.7), library.tensor(1.3)
+        _, pull = vjp(lambda x: library.sin(x) * x, x)
+        _, pull_slope = vjp(grad(lambda x: -library.cos(x)), x)
+        found = [
+            grad(lambda y: pull(y)[0])(y),
+            grad(lambda y: pull(y * y)[0] * y)(y),
+            grad(lambda y: pull_slope(y)[0])(y),
+            jacrev(lambda y: pull(y)[0])(y),
+            grad(grad(lambda z: vjp(lambda x: x**3 * z, x)[1](z * z)[0]))(y),
+        ]
+        requiring = [each.requires_grad for each in found]
+        found.append(hessian(lambda y: pull(y)[0] ** 2)(y))
+        w = library.tensor(2.0, requires_grad=True)
+        pull(w)[0].backward()
+        return requiring, [each.item() for each in (*found, w.grad)]
+
+    (ours, values), (theirs, expected) = program(tn), program(torch)
+    assert ours == theirs
+    assert values == pytest.approx(expected, rel=1e-5)

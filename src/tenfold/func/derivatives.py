@@ -11,7 +11,13 @@ from tenfold.autograd.grad_mode import enable_grad
 from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
 from tenfold.base.source import capture
 from tenfold.flat.jvp import tangents as pushed_forward
-from tenfold.func.recorded import RecordedFunction, is_tensor, like, require_tensors_returned
+from tenfold.func.recorded import (
+    RecordedFunction,
+    is_of_ended_level,
+    is_tensor,
+    like,
+    require_tensors_returned,
+)
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph, tree
@@ -31,12 +37,15 @@ class Level:
         pairs = [(out, ct) for out, ct in zip(outputs, cotangents, strict=True) if out.requires_grad]
         if not pairs:
             return [aten("zeros_like")(leaf.detach()) for leaf in self.leaves]
+        follows = self.followed and self.sees_beyond(outputs)
+        if context.grad_enabled:  # cotangents may be what an outer level differentiates by
+            follows = follows or any(ct is not None and ct.requires_grad for _, ct in pairs)
         leaf_gradients = autograd.grad(
             [out for out, _ in pairs],
             self.leaves,
             [ct for _, ct in pairs],
             retain_graph=True,
-            create_graph=context.recorder is not None or (self.followed and self.sees_beyond(outputs)),
+            create_graph=context.recorder is not None or follows,
             allow_unused=True,
         )
         return [
@@ -51,9 +60,14 @@ class Level:
             id(origin.of) for origin in [leaf.current().origin for leaf in self.leaves] if origin is not None
         }
         return any(
-            value.origin is not None and id(value.origin.of) not in own
+            value.origin is not None and id(value.origin.of) not in own and not is_of_ended_level(value)
             for value in autograd.survey(starts)[1]
         )
+
+    def end(self) -> None:
+        """The function is over: what pulls cotangents back still needs the leaves, and nobody else does."""
+        for leaf in self.leaves:
+            leaf._ended_level = True  # type: ignore[attr-defined]
 
     def released(self, outputs: Sequence[Tensor]) -> list[Tensor]:
         """The outputs as those outside see them: without this level's leaves, where nothing else follows."""
@@ -220,6 +234,7 @@ def pulling(
         return tuple(tree.unflatten(structure, iter(gradients)))
 
     released = tree.unflatten(output_structure, iter(level.released(outputs)))
+    level.end()
     return level, released, vjp_fn, _released(level, aux)
 
 

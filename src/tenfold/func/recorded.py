@@ -143,7 +143,9 @@ class RecordedFunction:
         in the function."""
         self.refuse_shared(tensors)
         inputs = [
-            leaf if place is None else tensors[place].current()
+            (graph.fresh(leaf, capture()) if is_of_ended_level(leaf) else leaf)
+            if place is None
+            else tensors[place].current()
             for leaf, place in zip(self.leaves, self.places, strict=True)
         ]
         inputs += [tensor.current() for tensor in more]
@@ -194,6 +196,14 @@ def _detours(recording: Recording, what: str) -> Detours:
 def whole(storage: Storage) -> Tensor:
     """A tensor that spans a whole storage."""
     return Tensor(storage.value, Alias(storage, (), contiguous(storage.value.type.shape), 0))
+
+
+def is_of_ended_level(value: Value) -> bool:
+    """Whether a value is the leaf of a level of differentiation whose function is over. What pulls its
+    cotangents back keeps it, or nobody holds it any more."""
+    held = None if value.origin is None else value.origin.of.leaf
+    leaf = None if held is None else held()
+    return held is not None and (leaf is None or "_ended_level" in vars(leaf))
 
 
 def write_to(target: Storage | int, tensors: Sequence[Tensor], value: Value, silent: bool = False) -> None:

@@ -1,7 +1,7 @@
 """`tenfold.masked`: reductions and normalisations of the elements where a mask is True.
 
-The others are replaced by what changes nothing, such as zero in a sum, so a slice without any element gives
-just that. A mask has the input's shape or broadcasts to it; without one, all elements count."""
+The other elements are replaced by a neutral value, such as zero in a sum, which is also the result of a slice
+without any element. A mask has the input's shape or broadcasts to it; without one, all elements count."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def sum(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The sum over dim; 0 where there is nothing to add."""
+    """The sum over dim; 0 if no element is selected."""
     return _kept(input, mask, 0).sum(_dims(dim, input), keepdim, dtype=dtype or _summed(input))
 
 
@@ -88,7 +88,7 @@ def prod(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The product over dim; 1 where there is nothing to multiply."""
+    """The product over dim; 1 if no element is selected."""
     result = _kept(input, mask, 1).to(dtype or _summed(input))
     for each in reversed(_dims(dim, input)):
         result = result.prod(each, keepdim)
@@ -97,13 +97,13 @@ def prod(
 
 @located
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """Sums up to and with each element along dim."""
+    """The cumulative sum along dim."""
     return _kept(input, mask, 0).cumsum(*_dims(dim, input), dtype=dtype or input.dtype)
 
 
 @located
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """Products up to and with each element along dim."""
+    """The cumulative product along dim."""
     return _kept(input, mask, 1).cumprod(*_dims(dim, input), dtype=dtype or input.dtype)
 
 
@@ -144,7 +144,7 @@ def argmax(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Where the largest element is, in the input's dtype unless told otherwise."""
+    """The index of the largest element along dim, by default in the input's dtype."""
     return _kept(input, mask, _lowest(input)).argmax(dim, keepdim).to(dtype or input.dtype)
 
 
@@ -157,7 +157,7 @@ def argmin(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Where the smallest element is, in the input's dtype unless told otherwise."""
+    """The index of the smallest element along dim, by default in the input's dtype."""
     return _kept(input, mask, _highest(input)).argmin(dim, keepdim).to(dtype or input.dtype)
 
 
@@ -170,7 +170,7 @@ def mean(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The mean over dim; NaN where there is no element."""
+    """The mean over dim; NaN if no element is selected."""
     wanted = dtype or input.dtype
     if wanted.kind in ("bool", "int"):
         raise DTypeError(f"a mean is no {wanted.name}", help="say dtype=tenfold.float32")
@@ -192,7 +192,7 @@ def median(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The lower median along dim; NaN where there is no element, which an integer cannot be."""
+    """The lower median along dim; NaN if no element is selected, which is an error for integers."""
     if input.dtype.is_floating_point:
         return _kept(input, mask, math.nan).nanmedian(*_dims(dim, input), keepdim).values
     result = median(input.to(dtypes.float32), dim, keepdim=keepdim, mask=mask)
@@ -259,7 +259,8 @@ def var(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The sum of squared distances from the mean over dim, by the number of elements less `correction`."""
+    """The variance over dim: squared distances from the mean, divided by the number of elements minus
+    `correction`."""
     if unbiased is not None and correction is not None:
         raise ArgumentError("unbiased and correction say the same", help="give one of them")
     less = correction if correction is not None else 1 if unbiased is None or unbiased else 0
@@ -291,7 +292,7 @@ def std(
 
 @located
 def softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """exp(x) by its sum along dim; 0 where the mask is False."""
+    """exp(x) / sum(exp(x)) along dim; 0 where the mask is False."""
     return _kept(input, mask, _lowest(input)).softmax(*_dims(dim, input), dtype=dtype or input.dtype)
 
 
@@ -317,7 +318,7 @@ def normalize(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The input by its norm along dim, or by eps where that is larger; 0 where the mask is False."""
+    """The input divided by its norm along dim, or by eps if that is larger; 0 where the mask is False."""
     length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _kept(input, mask, 0) / length.maximum(length.new_full((), eps))
 

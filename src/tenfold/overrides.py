@@ -1,5 +1,5 @@
-"""`tenfold.overrides`: `__torch_function__`, by which a type says what functions do to its instances, and
-modes, which see every function that is called in a `with` block."""
+"""`tenfold.overrides`: `__torch_function__`, by which a type overrides functions on its instances, and modes,
+which intercept every function that is called in a `with` block."""
 
 from __future__ import annotations
 
@@ -49,15 +49,14 @@ def has_torch_function_variadic(*args: Any) -> bool:
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """What the arguments' types, Tensor among them, make of a call; the first that does not decline is
-    taken."""
+    """Offer a call to the types of its arguments, and return the first result that is not NotImplemented."""
     return hand_over(public_api, args, kwargs, overriding(relevant_args, with_tensors=True))
 
 
 def wrap_torch_function(
     dispatcher: Callable[..., Any],
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a function be overridden; `dispatcher` gives those of its arguments whose types are asked.
+    """Make a function overridable; `dispatcher` returns the arguments whose types are asked.
 
     >>> @tenfold.overrides.wrap_torch_function(lambda x: (x,))
     ... def double(x):
@@ -78,9 +77,9 @@ def wrap_torch_function(
 
 
 class TorchFunctionMode:
-    """A `with` block in which `__torch_function__` of this object is handed every call of a function.
+    """A `with` block in which this object's `__torch_function__` receives every call of a function.
 
-    Inside it the modes around it are in force, so that calling the function itself goes on with those.
+    While it runs, only the outer modes are active, so calling the function itself continues with those.
     """
 
     def __torch_function__(
@@ -138,7 +137,7 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 
 
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """A function of each one's kind that gives -1, as a test of overrides may register it."""
+    """A function with each overridable function's signature that returns -1, for tests of overrides."""
     return {each: lambda *args, **kwargs: -1 for every in _overridable().values() for each in every}
 
 
@@ -158,7 +157,7 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
 
 
 def resolve_name(f: Callable[..., Any]) -> str | None:
-    """What a function is called, with the module or class that holds it: "torch.Tensor.add"."""
+    """The qualified name of a function, such as "torch.Tensor.add"."""
     if isinstance(getattr(f, "__self__", None), property):
         named = {id(each): name for base in Tensor.__mro__ for name, each in vars(base).items()}
         return f"torch.Tensor.{named.get(id(f.__self__), '?')}.{f.__name__}"  # type: ignore[attr-defined]

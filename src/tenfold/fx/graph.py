@@ -16,7 +16,7 @@ __all__ = ["Graph", "PythonCode"]
 
 
 class NodeList:
-    """The nodes of a graph in order; it follows changes while it is walked through."""
+    """The nodes of a graph in order. The graph may change during an iteration."""
 
     def __init__(self, graph: Graph, direction: str = "_next"):
         self.graph, self.direction = graph, direction
@@ -75,7 +75,7 @@ class Graph:
         return NodeList(self)
 
     def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Node]:
-        """The nodes of a kind, in order; those of a target, where one is given."""
+        """The nodes with an `op`, in order, and with a target if one is given."""
         return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
 
     def output_node(self) -> Node:
@@ -92,7 +92,7 @@ class Graph:
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """A node at the place where nodes are being inserted."""
+        """Create a node at the insertion point."""
         candidate = name if name is not None else self._target_to_str(target)
         made = self._graph_namespace.create_name(candidate, None)
         node = Node(self, made, op, target, args or (), kwargs or {}, type_expr)
@@ -102,12 +102,12 @@ class Graph:
         return node
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
-        """An argument of the graph; one with a default may be left out."""
+        """Add an argument of the graph, which may have a default."""
         args = () if default_value is ... else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
-        """An attribute of the graph's module, or of a module in it: "layer.weight"."""
+        """Add an attribute of the graph's module or of one of its descendants, such as "layer.weight"."""
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(
@@ -118,7 +118,7 @@ class Graph:
     def call_method(
         self, method_name: str, args: Any = None, kwargs: Any = None, type_expr: Any = None
     ) -> Node:
-        """A call of a method of the first argument."""
+        """Add a call of a method of the first argument."""
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
     def call_function(
@@ -131,14 +131,15 @@ class Graph:
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Argument] = lambda node: node) -> Node:
-        """A node like one of another graph; `arg_transform` says what its nodes are here."""
+        """Copy a node of another graph; `arg_transform` maps the nodes among its arguments to nodes of this
+        graph."""
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
         made.meta = copy.copy(node.meta)
         return made
 
     def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
-        """Copy the nodes of another graph to the place of insertion; gives what that graph puts out."""
+        """Copy the nodes of another graph to the insertion point; return the copied output."""
         for node in g.nodes:
             if node in val_map:
                 continue
@@ -151,7 +152,7 @@ class Graph:
     # Changing
 
     def erase_node(self, to_erase: Node) -> None:
-        """Take out a node that nobody uses."""
+        """Remove a node that has no users."""
         if to_erase.users:
             raise RuntimeError(
                 f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: "
@@ -165,11 +166,11 @@ class Graph:
         self._count -= 1
 
     def inserting_before(self, n: Node | None = None) -> contextlib.AbstractContextManager[None]:
-        """A `with` block whose nodes are put before a node; without one, at the beginning."""
+        """A `with` block in which nodes are inserted before a node, by default at the beginning."""
         return self._inserting(self._root.append if n is None else n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> contextlib.AbstractContextManager[None]:
-        """A `with` block whose nodes are put after a node, one after the other; without one, at the end."""
+        """A `with` block in which nodes are inserted after a node, by default at the end."""
         place = [self._root.prev if n is None else n]
 
         def insert(node: Node) -> None:
@@ -187,7 +188,7 @@ class Graph:
             self._insert = before
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Take out calls whose results nobody uses; gives whether there were any."""
+        """Remove calls whose results are not used; return whether there were any."""
         self.lint()
         before = len(self.nodes)
         impure = is_impure_node or (lambda node: node.is_impure())
@@ -197,7 +198,7 @@ class Graph:
         return len(self.nodes) < before
 
     def lint(self) -> None:
-        """Check that names are unique, that nodes use only those before them, and that targets exist."""
+        """Check that names are unique, that nodes use only earlier nodes, and that targets exist."""
         seen: set[Node] = set()
         names: set[str] = set()
         for node in self.nodes:

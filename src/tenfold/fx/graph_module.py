@@ -73,8 +73,8 @@ class _CodeOnlyModule(Module):
 
 
 class GraphModule(Module):
-    """A module made of a graph and of the modules and tensors that it names. After a change of the graph,
-    call `recompile`."""
+    """A module made from a graph and the modules and tensors that it names. Call `recompile` after you change
+    the graph."""
 
     _graph: Graph
 
@@ -130,7 +130,8 @@ class GraphModule(Module):
         return code
 
     def print_readable(self, print_output: bool = True, **options: Any) -> str:
-        """The module as a class with its forward; printed, unless told otherwise."""
+        """The source of the module as a class with its forward; it is also printed, unless `print_output` is
+        False."""
         body = "\n".join([f"    {line}" for line in self.code.strip().splitlines()])
         text = f"class {self._graphmodule_cls_name}(torch.nn.Module):\n{body}\n"
         if print_output:
@@ -165,7 +166,7 @@ class GraphModule(Module):
         return True
 
     def delete_all_unused_submodules(self) -> None:
-        """Drop the modules that no node names."""
+        """Delete the submodules that no node uses."""
         used: set[str] = set()
         for node in self.graph.nodes:
             if node.op in ("call_module", "get_attr"):

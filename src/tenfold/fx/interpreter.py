@@ -17,7 +17,7 @@ __all__ = ["Interpreter", "Transformer"]
 
 
 class Interpreter:
-    """Runs a graph module node by node. Derive from it to see or to change what nodes do."""
+    """Runs a graph module node by node. Subclass it to observe or change what nodes do."""
 
     def __init__(self, module: Module, garbage_collect_values: bool = True, graph: Graph | None = None):
         self.module = module
@@ -32,7 +32,8 @@ class Interpreter:
     def run(
         self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True
     ) -> Any:
-        """What the graph puts out for these arguments; values in `initial_env` are taken as they are."""
+        """Run the graph on arguments, and return its output; nodes in `initial_env` are not run but take
+        these values."""
         self.env = dict(initial_env or {})
         self.args_iter: Iterator[Any] = iter(args)
         for node in self.graph.nodes:
@@ -120,7 +121,7 @@ def _mutable(given: Any) -> Any:
 
 
 class Transformer(Interpreter):
-    """Makes a new graph module by running one on proxies: override a method to rewrite its nodes."""
+    """Makes a new graph module by running one on proxies. Override a method to rewrite nodes."""
 
     def __init__(self, module: GraphModule):
         super().__init__(module)

@@ -23,15 +23,15 @@ _side_effectful: set[Any] = {operator.setitem, print, _assert}
 
 
 def has_side_effect(fn: Any) -> Any:
-    """Mark a function whose calls stay in a graph though nobody uses their results."""
+    """Mark a function whose calls stay in a graph even if their results are not used."""
     _side_effectful.add(fn)
     return fn
 
 
 class Node:
-    """One call of a graph. `op` says what is called: a "placeholder" is an argument of the graph, "get_attr"
-    an attribute of its module, "call_function", "call_module" and "call_method" what their names say, and
-    "output" is what comes back. `target` is the function, or the name."""
+    """One step of a graph. `op` is its kind: "placeholder" is an argument of the graph, "get_attr" an
+    attribute of its module, "call_function", "call_module" and "call_method" are calls, and "output" is the
+    result of the graph. `target` is the function or the name."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Node:
         self.kwargs = {**self.kwargs, key: arg}
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
-        """Use another node in the place of one that is used."""
+        """Replace one of this node's inputs by another node."""
         swap = lambda node: new_input if node is old_input else node
         self._use(map_arg(self.args, swap), map_arg(self.kwargs, swap))
 
@@ -123,7 +123,7 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Let every user of this node use another instead; gives those that do."""
+        """Replace this node by another in all its users; return the users that changed."""
         if propagate_meta:
             replace_with.meta.update(self.meta)
         changed = [user for user in list(self.users) if delete_user_cb(user)]
@@ -142,7 +142,7 @@ class Node:
         return self._prev
 
     def prepend(self, x: Node) -> None:
-        """Put a node just before this one."""
+        """Insert a node directly before this one."""
         if self.graph is not x.graph:
             raise AssertionError("Attempting to move a Node into a different Graph")
         if self is x:
@@ -153,7 +153,7 @@ class Node:
         x._next, self._prev = self, x
 
     def append(self, x: Node) -> None:
-        """Put a node just after this one."""
+        """Insert a node directly after this one."""
         self._next.prepend(x)
 
     def _remove_from_list(self) -> None:
@@ -178,7 +178,7 @@ class Node:
         self.meta["stack_trace"] = trace
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether it stays in the graph though nobody uses it."""
+        """Whether the node stays in the graph even if its result is not used."""
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":

@@ -1,4 +1,5 @@
-"""Proxies: what a function gets instead of tensors while it is traced. What is done to one becomes a node."""
+"""Proxies, which take the place of tensors while a function is traced. Each operation on a proxy becomes a
+node."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ BASE_TYPES = (
 
 
 class TraceError(ValueError):
-    """Something that a graph cannot say, such as a branch on a value."""
+    """Something that a graph cannot express, such as a branch on a value."""
 
 
 class TracerBase:
@@ -95,7 +96,7 @@ class TracerBase:
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
-        """Only what is taken apart into a known number of names can be iterated over."""
+        """Iterate over a proxy, which works only where it is unpacked into a known number of names."""
         frame = sys._getframe(2)  # of the code that iterates
         code = {
             get_instruction.offset: get_instruction for get_instruction in dis.get_instructions(frame.f_code)
@@ -115,7 +116,7 @@ class TracerBase:
 
 
 class GraphAppendingTracer(TracerBase):
-    """A tracer that adds to a graph that is there."""
+    """A tracer that appends to an existing graph."""
 
     def __init__(self, graph: Graph):
         self.graph = graph

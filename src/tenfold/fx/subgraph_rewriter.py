@@ -1,4 +1,4 @@
-"""`replace_pattern`: every part of a graph that looks like a pattern becomes another graph."""
+"""`replace_pattern`: replaces every part of a graph that matches a pattern by another graph."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ class _Matcher:
 
 
 def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Match]:
-    """Replace all places in a graph module that look like `pattern`; both may be functions or graph modules.
+    """Replace each match of `pattern` in a graph module; pattern and replacement may be functions or graph
+    modules.
 
     >>> traced = tenfold.fx.symbolic_trace(lambda x: tenfold.relu(x) + 1)
     >>> matches = tenfold.fx.replace_pattern(traced, lambda x: tenfold.relu(x), lambda x: tenfold.tanh(x))
@@ -130,8 +131,8 @@ def replace_pattern_with_filters(
     ignore_literals: bool = False,
     **options: Any,
 ) -> list[ReplacedPatterns]:
-    """As `replace_pattern`, at the places that all of the filters accept. With `ignore_literals` a number of
-    the pattern stands for any."""
+    """Like `replace_pattern`, for the matches that all filters accept. With `ignore_literals`, a number in
+    the pattern matches any number."""
     wanted, theirs = _graph_of(pattern)
     put, other = _graph_of(replacement)
     matcher = _Matcher(wanted, gm, theirs, ignore_literals)

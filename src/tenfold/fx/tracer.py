@@ -1,4 +1,4 @@
-"""Symbolic tracing: a function or a module runs once on proxies, and what they met is a graph."""
+"""Symbolic tracing: a function or a module runs once on proxies, whose operations make a graph."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _wrapped: dict[
 
 
 class PHBase:
-    """Marks an argument that stays open among concrete ones."""
+    """Marks an argument that stays symbolic among concrete ones."""
 
     def __repr__(self) -> str:
         return "PH"
@@ -48,7 +48,7 @@ def is_fx_tracing() -> bool:
 
 
 def wrap(fn_or_name: Any) -> Any:
-    """Mark a function of the module where this is called as one node, whatever it does inside. Takes the
+    """Mark a function of the calling module as a leaf, so that a call of it becomes one node. Takes the
     function, as a decorator does, or its name."""
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
@@ -62,7 +62,7 @@ def wrap(fn_or_name: Any) -> Any:
 
 
 class Tracer(TracerBase):
-    """Traces a module or a function. Derive from it to say which modules are leaves."""
+    """Traces a module or a function. Subclass it to choose which modules are leaves."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Tracer(TracerBase):
     # What becomes of modules, parameters and arguments
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether calls of a module are one node: those of the package's own layers are."""
+        """Whether a call of a module becomes one node, as for the package's own layers."""
         own = m.__module__.startswith(("tenfold.nn", "torch.nn"))
         return own and not isinstance(m, Sequential)
 
@@ -108,7 +108,7 @@ class Tracer(TracerBase):
         return forward(*args, **kwargs)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """What a module's attribute is while it is traced: a proxy, if it is a parameter."""
+        """The value of a module's attribute during tracing: a proxy if it is a parameter."""
         wanted = isinstance(attr_val, Parameter)
         if self.proxy_buffer_attributes and isinstance(attr_val, Tensor):
             wanted = True
@@ -142,7 +142,7 @@ class Tracer(TracerBase):
     # Tracing
 
     def trace(self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
-        """The graph of a module's forward, or of a function."""
+        """Trace a module's forward or a function, and return the graph."""
         global _tracing
         function: Any
         if isinstance(root, Module):
@@ -315,7 +315,7 @@ def _recording(original: Callable[..., Any]) -> Callable[..., Any]:
 def symbolic_trace(
     root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
 ) -> GraphModule:
-    """A module whose forward is the graph of a function's or a module's calls.
+    """Trace a function or module into a GraphModule.
 
     >>> traced = tenfold.fx.symbolic_trace(lambda x: tenfold.relu(x) + 1)
     >>> print(traced.code.strip())

@@ -17,7 +17,7 @@ from tenfold.profiler.spans import Span, is_active, recording
 
 
 class ProfilerActivity(enum.Enum):
-    """What a profiler watches: here always all that runs."""
+    """What to profile. It has no effect: everything is profiled."""
 
     CPU = 0
     CUDA = 2
@@ -39,7 +39,7 @@ RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Schedule:
-    """What to do at each step: wait, warm up, record; over again `repeat` times, or always."""
+    """A schedule of steps: wait, warm up, record. It repeats `repeat` times, or without end."""
     cycle = wait + warmup + active
 
     def action(step: int) -> ProfilerAction:
@@ -82,10 +82,10 @@ class Averages(list[Average]):
 
 
 class profile(contextlib.ContextDecorator):
-    """Where the time of a block goes: kernels on the CPU and on GPUs, by XLA's own profiler, and the host.
+    """Profile a block: kernels on the CPU and on GPUs, measured by XLA's profiler, and time on the host.
 
-    Each kernel has the user's lines that it computes, the ops that it fuses, its arithmetic and memory
-    traffic, and how near that is to what the device can do.
+    Each kernel is shown with the user's lines that it computes, the ops that it fuses, its arithmetic and
+    memory traffic, and how close these are to the limits of the device.
 
         with tn.profile() as prof:
             step(x, y)
@@ -93,7 +93,7 @@ class profile(contextlib.ContextDecorator):
         prof.export_chrome_trace("trace.json")
 
     With a `schedule`, call `step()` after each step of the program; `on_trace_ready(prof)` is called after
-    each cycle. PyTorch's other arguments are accepted: what they ask for is always there.
+    each cycle. PyTorch's other arguments are accepted; what they request is always recorded.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class profile(contextlib.ContextDecorator):
                 self.on_trace_ready(self)
 
     def step(self) -> None:
-        """The next step of the program begins."""
+        """Mark the start of the next step of the program."""
         before, now = self._action(self.step_num), self._action(self.step_num + 1)
         self.step_num += 1
         if before is ProfilerAction.RECORD_AND_SAVE and self._session is not None and self._schedule:
@@ -190,11 +190,11 @@ class profile(contextlib.ContextDecorator):
         return list(self._kernels)
 
     def spans(self) -> list[Span]:
-        """What Tenfold did on the host, and what `record_function` named."""
+        """Time on the host: phases of Tenfold, and blocks of `record_function`."""
         return list(self._spans)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> Averages:
-        """Kernels and phases of the host by name, those that took longest first."""
+        """Kernels and phases of the host by name, the longest first."""
         gpu = xla.device_kind("cuda") if any(kernel.on_gpu for kernel in self._kernels) else None
         limits = {True: peaks.of_gpu(gpu) if gpu else None, False: peaks.of_cpu()}
         return Averages(averages(self._kernels, self._spans), limits)
@@ -208,7 +208,7 @@ class profile(contextlib.ContextDecorator):
         return report.memory_table(self._ran, row_limit)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write what happened when, for chrome://tracing and Perfetto."""
+        """Write a timeline for chrome://tracing and Perfetto."""
         text = report.chrome_trace(self._kernels, self._spans, self._ran, self._started)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)

@@ -15,7 +15,8 @@ __all__ = ["Future", "collect_all", "wait_all"]
 
 
 class Future(Generic[Result]):
-    """A value that is set once; whoever waits for it gets it, or the error that was set in its place."""
+    """A value that is set once. Waiting for it returns the value, or raises the error that was set
+    instead."""
 
     def __init__(self, *, devices: Sequence[Any] | None = None):
         self._future: concurrent.futures.Future[Result] = concurrent.futures.Future()
@@ -25,7 +26,7 @@ class Future(Generic[Result]):
         return self._future.done()
 
     def wait(self) -> Result:
-        """The value, once it was set."""
+        """Wait until the value is set, and return it."""
         return self._future.result()
 
     def value(self) -> Result:
@@ -41,7 +42,7 @@ class Future(Generic[Result]):
         self._future.set_result(result)
 
     def set_exception(self, result: BaseException) -> None:
-        """Set the error that whoever waits is to get."""
+        """Set an error, which waiting raises."""
         if not isinstance(result, BaseException):
             raise TypeError(f"{result!r} is of type {type(result).__name__}, not an Exception")
         self._future.set_exception(result)
@@ -51,7 +52,7 @@ class Future(Generic[Result]):
         self._future.add_done_callback(lambda _: callback(self))
 
     def then(self, callback: Callable[[Future[Result]], Any]) -> Future[Any]:
-        """A future of what a function gives, which is called with this one once it is done."""
+        """A future of the result of a function, which is called with this future once it is done."""
         following: Future[Any] = Future()
 
         def run(future: Future[Result]) -> None:
@@ -67,7 +68,8 @@ class Future(Generic[Result]):
 
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
-    """A future of these futures, which is done when all of them are, or of the first error among them."""
+    """A future that is done when all of these futures are, with the first error among them if there is
+    one."""
     _require_futures(futures)
     collected: Future[list[Future[Any]]] = Future()
     waiting, lock = [len(futures)], threading.Lock()
@@ -92,7 +94,7 @@ def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
 
 
 def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
-    """The values of all futures, once they were set."""
+    """Wait for all futures, and return their values."""
     _require_futures(futures)
     return [future.wait() for future in futures]
 

@@ -86,7 +86,7 @@ def list(github: str, force_reload: bool = False, *, source: str = "local", **op
 
 @located
 def help(github: str, model: str, *, source: str = "local", **options: Any) -> str | None:
-    """What the function's docstring says."""
+    """The docstring of a function of a folder's `hubconf.py`."""
     return _entry(github, model, source).__doc__
 
 
@@ -100,7 +100,7 @@ def load(repo_or_dir: str, model: str, *args: Any, source: str = "github", **kwa
 
 @located
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Copy what an address leads to into a file, whole or not at all."""
+    """Download an address to a file, completely or not at all."""
     folder = os.path.dirname(os.path.expanduser(dst)) or "."
     digest = hashlib.sha256()
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as part:
@@ -128,7 +128,7 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = True,
 ) -> Any:
-    """The weights of a file that the cache has under its name; else it is downloaded there first."""
+    """Load the weights of a file from the cache; download it first if necessary."""
     folder = model_dir or os.path.join(get_dir(), "checkpoints")
     os.makedirs(folder, exist_ok=True)
     name = file_name or os.path.basename(urlparse(url).path)

@@ -17,7 +17,7 @@ __all__ = [
 
 
 class ProcessException(Exception):
-    """A process that was spawned has failed."""
+    """A spawned process failed."""
 
     def __init__(self, msg: str, error_index: int, pid: int | None):
         super().__init__(msg)
@@ -25,11 +25,11 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """A process that was spawned raised an exception, whose text this has."""
+    """A spawned process raised an exception; the message contains its text."""
 
 
 class ProcessExitedException(ProcessException):
-    """A process that was spawned ended with another status than 0."""
+    """A spawned process ended with a nonzero status."""
 
     def __init__(self, msg: str, error_index: int, error_pid: int | None, exit_code: int | None):
         super().__init__(msg, error_index, error_pid)
@@ -59,7 +59,7 @@ def _run(function: Any, index: int, args: tuple[Any, ...], errors: Any) -> None:
 
 
 class ProcessContext:
-    """Processes that were started together; `join` waits for them."""
+    """A group of processes; `join` waits for them."""
 
     def __init__(self, processes: list[Any], error_queues: list[Any]):
         self.processes, self.error_queues = processes, error_queues
@@ -68,7 +68,7 @@ class ProcessContext:
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait until one fails, which ends the others and is raised here, or until all are done."""
+        """Wait until all processes are done. If one fails, the others are ended and its error is raised."""
         waiting = {process.sentinel: index for index, process in enumerate(self.processes)}
         while waiting:
             ready = multiprocessing.connection.wait(list(waiting), timeout)

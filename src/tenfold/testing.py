@@ -46,8 +46,8 @@ def assert_close(
 ) -> None:
     """Raise an AssertionError unless |actual - expected| <= atol + rtol * |expected| everywhere.
 
-    Both are tensors or what makes tensors, numbers, or sequences and mappings of these. Tolerances that are
-    not given depend on the dtype. `msg` is the message, or makes it from the one there would be.
+    Both are tensors, data for tensors, numbers, or sequences and mappings of these. Default tolerances depend
+    on the dtype. `msg` is the message, or a function of the default message.
     """
     if (rtol is None) != (atol is None):
         raise ArgumentError("rtol and atol are given together or not at all")
@@ -67,7 +67,7 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: Message = None,
 ) -> None:
-    """The older form of `assert_close`: what is expected may be of another dtype, and NaN equals NaN."""
+    """The older form of `assert_close`: the dtypes may differ, and NaN equals NaN."""
     assert_close(
         _tensor(actual),
         _tensor(expected),
@@ -214,9 +214,10 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """A tensor of numbers drawn evenly from [low, high): -9 to 9 for floats, less for other dtypes.
+    """Make a tensor of random numbers, uniform in [low, high). The default is -9 to 9 for floats, and a
+    smaller range for other dtypes.
 
-    With `exclude_zero` a zero becomes the smallest positive number, or one; a `noncontiguous` tensor is every
+    With `exclude_zero`, zeros become the smallest positive number, or one. A `noncontiguous` tensor is every
     second element of a larger one.
     """
     sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else shape

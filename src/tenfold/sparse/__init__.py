@@ -1,4 +1,4 @@
-"""`tenfold.sparse`: tensors that store some of their elements, by coordinates (COO) or by rows (CSR, CSC).
+"""`tenfold.sparse`: tensors that store only some elements, by coordinates (COO), rows (CSR) or columns (CSC).
 
 ```python
 matrix = tenfold.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def method(name: str) -> Any:
-    """What a method of Tensor about sparse tensors does to a dense one."""
+    """The implementation of a sparse method of Tensor for dense tensors."""
     return RULES[name]
 
 
@@ -46,7 +46,7 @@ def method(name: str) -> Any:
 
 @located
 def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
-    """The product of matrices of which one is sparse at least."""
+    """The product of two matrices, at least one of which is sparse."""
     if reduce != "sum":
         raise UnsupportedError(f"reduce={reduce!r} is not supported", help="only sums are computed")
     return aten("mm")(mat1, mat2)
@@ -54,13 +54,13 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
 
 @located
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta · mat + alpha · (mat1 @ mat2), of which mat1 is sparse."""
+    """beta · mat + alpha · (mat1 @ mat2), where mat1 is sparse."""
     return aten("addmm")(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
 @located
 def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
-    """The sum of a sparse tensor's elements, of all or along dimensions; a sparse sum keeps the dtype."""
+    """The sum of a sparse tensor, of all elements or along dimensions; a sparse result keeps the dtype."""
     if dim is None:
         return aten("sum")(input, dtype=dtype)
     total = aten("sum")(input, dim, dtype=dtype)
@@ -69,7 +69,7 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
 
 @located
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The softmax over elements that are stored, along a dimension."""
+    """The softmax over the stored elements along a dimension."""
     return arithmetic.softmax(coordinates(input), dim, dtype, False)
 
 
@@ -90,13 +90,13 @@ def sampled_addmm(
 
 @located
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: tuple[int, int], layout: Any = None) -> Tensor:
-    """A sparse matrix of its diagonals."""
+    """Make a sparse matrix from diagonals."""
     made = products.from_diagonals(diagonals, offsets, shape)
     return made if layout in (None, "sparse_coo") else to_sparse(made, layout=layout)
 
 
 class check_sparse_tensor_invariants(contextlib.ContextDecorator):
-    """A `with` block or a decorator that changes nothing: indices are always checked."""
+    """A `with` block or a decorator without effect: indices are always checked."""
 
     def __init__(self, enable: bool = True):
         self.enabled = enable

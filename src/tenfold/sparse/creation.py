@@ -22,8 +22,8 @@ def sparse_coo_tensor(
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False, check_invariants: Any = None,
     is_coalesced: bool | None = None,
 ) -> CooTensor:  # fmt: skip
-    """A tensor with `values` at `indices`, one column of which is the place of an element; 0 elsewhere.
-    Values at the same place are summed. `size` alone gives one that stores nothing."""
+    """Make a tensor with `values` at `indices` and zeros elsewhere. Each column of `indices` is the position
+    of one element. Values at the same position are summed. With `size` alone, nothing is stored."""
     if values is None:
         size = tuple(indices if size is None else size)
         held = aten("empty")((0,), dtype=dtype, device=device)
@@ -58,7 +58,7 @@ def sparse_csr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Sequence[int] | None = None, *, dtype: Any = None,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False, check_invariants: Any = None,
 ) -> CompressedTensor:  # fmt: skip
-    """A matrix row by row: row i has the values from `crow_indices[i]` on, in the columns `col_indices`."""
+    """Make a CSR matrix. The values of row i start at `crow_indices[i]`; `col_indices` are their columns."""
     return _compressed((crow_indices, col_indices), values, size, dtype, device, requires_grad, True)
 
 
@@ -67,7 +67,7 @@ def sparse_csc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Sequence[int] | None = None, *, dtype: Any = None,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False, check_invariants: Any = None,
 ) -> CompressedTensor:  # fmt: skip
-    """A matrix column by column: column i has the values from `ccol_indices[i]` on, in `row_indices`."""
+    """Make a CSC matrix. The values of column i start at `ccol_indices[i]`; `row_indices` are their rows."""
     return _compressed((ccol_indices, row_indices), values, size, dtype, device, requires_grad, False)
 
 
@@ -77,7 +77,7 @@ def sparse_compressed_tensor(
     dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: Any = None,
 ) -> CompressedTensor:  # fmt: skip
-    """A matrix of layout `sparse_csr` or `sparse_csc`, of its three parts."""
+    """Make a matrix of layout `sparse_csr` or `sparse_csc` from its three parts."""
     if layout not in ("sparse_csr", "sparse_csc"):
         raise UnsupportedError(f"layout={layout!r} is not supported", help="use sparse_csr or sparse_csc")
     given = (compressed_indices, plain_indices)

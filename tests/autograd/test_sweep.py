@@ -74,3 +74,14 @@ def test_several_gradients_are_taken_at_once(hooked):
     assert not by_x.requires_grad
     with pytest.raises(tn.ArgumentError, match="all have one size"):
         tn.autograd.grad(x * 2, x, is_grads_batched=True)
+
+
+def test_a_dense_gradient_is_added_to_a_sparse_one():
+    results = []
+    for package in (tn, torch):
+        weight = package.ones(3, 2, requires_grad=True)
+        places = package.tensor([0, 2])
+        package.nn.functional.embedding(places, weight, sparse=True).sum().backward()
+        (weight * 3).sum().backward()
+        results.append((weight.grad.is_sparse, weight.grad.tolist()))
+    assert results[0] == results[1]

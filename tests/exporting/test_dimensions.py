@@ -26,7 +26,9 @@ def test_extents_are_numbers_or_names():
     assert read_type("f32[\N{SUPERSCRIPT TWO}]").shape == ("\N{SUPERSCRIPT TWO}",)
 
 
-@pytest.mark.parametrize("text", ["f32", "g32[2]", "f32[2", "f32[2]x", "", f"f32[{'9' * 5000}]"])
+@pytest.mark.parametrize(
+    "text", ["f32", "g32[2]", "f32[2", "f32[2]x", "", f"f32[{'9' * 20}]", f"f32[{'9' * 5000}]"]
+)
 def test_other_texts_are_refused(text):
     with pytest.raises(FormatError, match="is no type of a tensor"):
         read_type(text)

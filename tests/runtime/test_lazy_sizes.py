@@ -133,3 +133,17 @@ def test_numbers_that_are_no_sizes_may_change():
         assert x.flip(dim).cumsum(dim).max().item() == 3
     for size in (10, 12, 9, 13, 14, 15, 8, 7):
         assert tn.ones(size).chunk(3)[-1].sum().item() == torch.ones(size).chunk(3)[-1].sum().item()
+
+
+def test_a_number_that_falls_as_a_size_grows_follows_from_it():
+    def program(lib, x):
+        return lib.cat([lib.tensor(x), lib.zeros(40 - len(x), 4)]).cumsum(0).tanh() + len(x)
+
+    for size in (20, 25, 31):
+        x = rows(size)
+        np.testing.assert_allclose(program(tn, x).numpy(), program(torch, x).numpy(), 1e-5, 1e-6)
+    with counting_compiles() as compiles:
+        for size in (18, 32, 17, 27):
+            x = rows(size)
+            np.testing.assert_allclose(program(tn, x).numpy(), program(torch, x).numpy(), 1e-5, 1e-6)
+    assert compiles == 0

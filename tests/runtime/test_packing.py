@@ -108,3 +108,42 @@ def test_a_compiled_step_reads_its_packed_state_as_each_tensor_shows_it(hold):
     assert [each[0].item() for each in state] == [
         3 if i == 3 else 2 * value + 1 for i, value in enumerate(expected)
     ]
+
+
+def test_a_packed_tensor_may_be_given_other_memory():
+    state = [tn.full((3,), float(i)).eval() for i in range(6)]
+
+    @tn.compile
+    def step(x):
+        for each in state:
+            each.mul_(2).add_(x)
+        return x * 1
+
+    for _ in range(2):
+        step(tn.ones(3))
+    state[3].data = tn.full((3,), 7.0)
+    step(tn.ones(3))
+    step(tn.ones(3))
+    assert [each[0].item() for each in state] == [31 if i == 3 else 16 * i + 15 for i in range(6)]
+
+
+def test_a_step_that_fails_gives_every_vector_back():
+    state = [tn.full((INLINE // 8,), float(i)).eval() for i in range(12)]
+
+    @tn.compile
+    def step(x, places):
+        for each in state:
+            each.add_(x)
+        return x.index_select(0, places)
+
+    x = tn.ones(INLINE // 8)
+    for _ in range(2):
+        step(x, tn.tensor([0, 1])).tolist()
+    ((variant,),) = step.programs._recorded.values()
+    assert len(variant.plan.packing.states) > 1
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            step(x, tn.tensor([0, 1000])).tolist()
+        assert [each[0].item() for each in state] == [i + 2 for i in range(12)]
+    step(x, tn.tensor([0, 1]))
+    assert [each[1].item() for each in state] == [i + 3 for i in range(12)]

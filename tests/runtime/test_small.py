@@ -53,3 +53,11 @@ def test_views_and_their_bases_have_memory_of_their_own():
     same = x.reshape(4).clone().eval()
     x.fill_(9)
     assert row.tolist() == [1, 3, 2, 4] and same.tolist() == [1, 2, 3, 4]
+
+
+def test_each_small_program_counts_once():
+    x = tn.ones(3).eval()
+    for program in (x + 1, ((x + 1) * 2 - x).sum()):
+        before = small.ran
+        program.tolist()
+        assert small.ran == before + 1

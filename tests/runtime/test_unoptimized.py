@@ -12,6 +12,7 @@ from tenfold.base.errors import EngineError
 from tenfold.engines import xla
 from tenfold.runtime import executables, tiers
 from tenfold.runtime.background import background
+from tenfold.runtime.compile import Programs
 from tenfold.runtime.executables import counting_compiles
 
 pytestmark = pytest.mark.usefixtures("on_all_tiers")
@@ -52,7 +53,7 @@ def test_a_program_is_optimised_after_it_has_run_for_a_while(compiles):
         tn.testing.assert_close(result, smooth(x))
 
 
-def test_calls_go_the_short_way_once_a_program_is_optimised(compiles):
+def test_calls_go_the_short_way_once_a_program_is_optimised(compiles, monkeypatch):
     function = tn.compile(lambda x: (x * 2).sin())
     x = tn.ones(3).eval()
     function(x)
@@ -60,7 +61,11 @@ def test_calls_go_the_short_way_once_a_program_is_optimised(compiles):
     background.wait()
     function(x)
     assert function.programs.short is not None
+    monkeypatch.delattr(Programs, "as_before")  # the next shortest way
+    monkeypatch.delattr(Programs, "general")
     tn.testing.assert_close(function(x), (x * 2).sin())
+    with pytest.raises(AttributeError):
+        function(tn.ones(4))
 
 
 def test_a_program_that_ran_once_is_not_optimised(compiles, monkeypatch):

@@ -33,7 +33,8 @@ class RunsPage {
         : paragraph("There was none."),
     );
     at("views").replaceChildren(root);
-    at("detail").textContent = "numpy: run at once on tier 0. xla: compiled first. background: run on tier 0 while XLA compiles it.";
+    at("detail").textContent = "numpy: run at once on tier 0. background: run on tier 0 while XLA compiles it. xla: compiled before it runs."
+      + " Later runs by XLA, of what was compiled by then, are not counted.";
   }
 }
 

@@ -7,7 +7,8 @@ This is the interpreter's half. The compiler's is in emit_lines.py and runtime/e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tenfold.purple import core
@@ -43,30 +44,43 @@ def blamable(operation: core.Expr) -> list[str]:
     return []
 
 
-def blame(error: PurpleError, steps: Iterable[Step]) -> None:
+def blame(error: PurpleError, steps: Iterator[Step]) -> None:
     """Name the procedure that the program called. `steps`: the calls under way, innermost first."""
-    steps = [step for step in steps if step.applied or step.callee or step.operation or not step.in_library]
-    if not steps or error.raised:
+    if error.raised and not error.blamed:
         return
-    first = steps[1] if steps[0].applied and len(steps) > 1 else steps[0]
-    fresh = error.place is core.NOWHERE and error.kind != "tensor" and not error.blamed
-    if fresh and first.in_library and first.operation is not None:
-        name, colon, _ = error.message.partition(": ")
-        own = blamable(first.operation)
-        if colon and " " not in name and (name in own or any(each.startswith("%") for each in own)):
-            error.blamed = name
-    for i, step in enumerate(steps):
-        if not error.blamed:
-            return
-        if step.applied:
-            by = steps[i + 1] if i + 1 < len(steps) else None
-            operation = by.operation if by is not None and by.in_library else None
-            if isinstance(operation, core.Prim) and core.is_chosen(operation.arguments[0]):
-                continue
-        elif step.in_library and (step.call is None or core.is_chosen(step.call.function)):
-            continue
-        if step.callee:
+    steps = filter(tells, steps)
+    looked_at = list(itertools.islice(steps, 2))
+    if error.place is core.NOWHERE and not error.blamed and looked_at:
+        error.blamed = own_name(error, looked_at[1 if looked_at[0].applied and len(looked_at) > 1 else 0])
+    steps = itertools.chain(looked_at, steps)
+    step = next(steps, None) if error.blamed else None
+    while step is not None and error.blamed:
+        after = next(steps, None)
+        if step.callee and not is_chosen(step, after):
             rename(error, step.callee)
+        step = after
+
+
+def tells(step: Step) -> bool:
+    return bool(step.applied or step.callee or step.operation or not step.in_library)
+
+
+def own_name(error: PurpleError, step: Step) -> str:
+    """The name before the colon of the message, where the library itself called what failed; else ""."""
+    if error.kind == "tensor" or not step.in_library or step.operation is None:
+        return ""
+    name, colon, _ = error.message.partition(": ")
+    names = blamable(step.operation)
+    own = name in names or any(each.startswith("%") for each in names)
+    return name if colon and " " not in name and own else ""
+
+
+def is_chosen(step: Step, by: Step | None) -> bool:
+    """Whether the library called a procedure by its own choice, rather than one that it was given."""
+    if step.applied:
+        operation = by.operation if by is not None and by.in_library else None
+        return isinstance(operation, core.Prim) and core.is_chosen(operation.arguments[0])
+    return step.in_library and (step.call is None or core.is_chosen(step.call.function))
 
 
 def rename(error: PurpleError, name: str) -> None:

@@ -10,18 +10,15 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
-import itertools
-import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from itertools import zip_longest
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import tenfold
 from tenfold.base import source
 from tenfold.base.errors import TenfoldError, did_you_mean
 from tenfold.purple import core, messages, names
-from tenfold.purple.blame import Step, blame
+from tenfold.purple.blame import blame
 from tenfold.purple.core import LIBRARY, NOWHERE, UNSEEN, Form, Place
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.evaluation import EVALUATING, Evaluation, first_evaluation
@@ -38,11 +35,11 @@ from tenfold.purple.prims.truth import is_true
 from tenfold.purple.printing import brief
 from tenfold.purple.python_ast import Unit
 from tenfold.purple.reader import Datum
+from tenfold.purple.tracebacks import Frame, Tracebacks, calls, is_seen, position
 from tenfold.purple.usage import is_about_tensors
 from tenfold.purple.values import NIL, UNSPECIFIED, Char, ErrorValue, Pair, Record, Symbol, list_of
 from tenfold.tensor import Tensor
 
-STACK_KEPT = 200
 CATCHABLE = (TenfoldError, TypeError, NameError, RecursionError, MemoryError)
 Result = TypeVar("Result")
 for file in UNSEEN:  # an op that the library records belongs to the line that called the library
@@ -111,14 +108,6 @@ def expand_program(text: str, file: str) -> core.Program:
     return expander.program(file)
 
 
-class Frame(NamedTuple):
-    """A function under way: its name, where it is, and the name of what it calls there, if that is known."""
-
-    name: str
-    place: Place
-    called: str = ""
-
-
 class Session:
     """Definitions, and the code that runs on them. `late`: names may be defined after they are mentioned."""
 
@@ -153,6 +142,7 @@ class Session:
             "set_field": set_field,
         }
         self.unit = Unit(self.namespace, self.runtime_object)
+        self.tracebacks = Tracebacks(self.unit, self.namespace, run.__code__, _apply.__code__)
         self.primitive_functions: dict[int, str] = {}
 
     @property
@@ -204,7 +194,7 @@ class Session:
         except BrokenPipeError:
             raise
         except Exception as error:
-            raise _internal(error, self._frames(error.__traceback__)) from error
+            raise _internal(error, self.tracebacks.frames(error.__traceback__)) from error
 
     def runtime_object(self, wanted: str | core.DefType | core.Ffi) -> Any:
         """What the code finds under a primitive's name, or for a declaration."""
@@ -231,8 +221,8 @@ class Session:
 
     def locate(self, error: BaseException) -> PurpleError:
         """The error as Purple tells it, with its place and the calls that led there."""
-        frames = self._frames(error.__traceback__)
-        steps = list(self._steps(error.__traceback__))
+        frames = self.tracebacks.frames(error.__traceback__)
+        traceback = error.__traceback__
         if isinstance(error, PurpleError):
             found = error
         elif isinstance(error, TenfoldError):
@@ -246,90 +236,18 @@ class Session:
             found = self._unbound(error)
         else:
             found = self._bad_call(error) or _internal(error, frames)
-        blame(found, steps[::-1])
+        blame(found, self.tracebacks.steps(traceback))
         own = [i for i, frame in enumerate(frames) if not core.is_unseen(frame.place.file)]
         if found.again:
-            found.stack = [*found.stack, *_calls(frames, own)]
+            found.stack = [*found.stack, *calls(frames, own)]
             found.again = False
         if found.place is NOWHERE:
             found.place = frames[own[-1]].place if own else NOWHERE
             # Each was called by the frame before it; what the innermost one called is where it failed.
-            found.stack = _calls(frames, own[:-1])
-            if type(found.payload) is ErrorValue and _is_seen(found.place):
+            found.stack = calls(frames, own[:-1])
+            if type(found.payload) is ErrorValue and is_seen(found.place):
                 found.payload.place = str(found.place)
         return found
-
-    def _steps(self, traceback: types.TracebackType | None) -> Iterator[Step]:
-        """What each call under way is of, outermost first: see blame.py."""
-        while traceback is not None:
-            frame = traceback.tb_frame
-            if frame.f_globals is self.namespace:
-                line, _, column, _ = next(
-                    itertools.islice(frame.f_code.co_positions(), traceback.tb_lasti // 2, None)
-                )
-                key = (frame.f_code.co_filename, line or 1, column or 0)
-                operation = self.unit.operations.get(key)
-                call = self.unit.calls.get(key)
-                callee = self._library_name(self._callee(call.function, frame)) if call is not None else ""
-                yield Step(core.is_unseen(key[0]), operation, call, callee)
-            elif frame.f_code is run.__code__ and frame.f_locals["tail"].place is not NOWHERE:
-                tail = frame.f_locals["tail"]
-                in_library = core.is_unseen(tail.place.file)
-                yield Step(in_library, None, None, "" if in_library else self._library_name(tail.function))
-            elif frame.f_code is _apply.__code__:
-                yield Step(False, None, None, self._library_name(frame.f_locals["function"]), applied=True)
-            traceback = traceback.tb_next
-
-    def _library_name(self, function: Any) -> str:
-        """The name of a procedure of the library that programs call; "" of any other."""
-        known = self.unit.functions.get(getattr(function, "__name__", ""))
-        if known is None or not core.is_unseen(known.place.file):
-            return ""
-        shown = self.unit.defined.get(known, "%")
-        return "" if shown.startswith("%") else shown
-
-    def _frames(self, traceback: types.TracebackType | None) -> list[Frame]:
-        """Purple's frames, outermost first."""
-        found: list[tuple[types.FrameType, int]] = []
-        last_tail: Place | None = None
-        callers = 0  # of the last tail call
-        while traceback is not None:
-            frame = traceback.tb_frame
-            if frame.f_globals is self.namespace:
-                found.append((frame, traceback.tb_lasti))
-                if not core.is_unseen(frame.f_code.co_filename):
-                    last_tail = None
-            elif frame.f_code is run.__code__ and _is_seen(frame.f_locals["tail"].place):
-                last_tail, callers = frame.f_locals["tail"].place, len(found)
-            traceback = traceback.tb_next
-        if last_tail is not None:
-            found = found[:callers]
-        if len(found) > STACK_KEPT:
-            found = found[:1] + found[-STACK_KEPT:]
-        frames: list[Frame] = []
-        for frame, at in found:
-            code = frame.f_code
-            line, _, column, _ = next(itertools.islice(code.co_positions(), at // 2, None))
-            key = (code.co_filename, line or 1, column or 0)
-            place = self.unit.places.get(key) or Place(key[0], key[1], key[2] + 1)
-            function = self.unit.functions.get(code.co_name)
-            derived = function.derived if function else code.co_name.startswith("let")
-            if derived and frames:  # no one called it
-                frames[-1] = Frame(frames[-1].name, place, self._called_at(frame, key))
-            else:
-                called = self._called_at(frame, key)
-                frames.append(Frame(function.name if function else "", place, called))
-        if last_tail is not None:
-            # It failed before what was called in tail position had begun, or in the library.
-            frames.append(Frame(frames[-1].called if frames else "", last_tail))
-        return frames
-
-    def _called_at(self, frame: types.FrameType, key: tuple[str, int, int]) -> str:
-        """The name of what a frame calls, which may have left by calls in tail position since."""
-        call = self.unit.calls.get(key)
-        callee = self._callee(call.function, frame) if call is not None else None
-        known = self.unit.functions.get(getattr(callee, "__name__", ""))
-        return known.name if known is not None else ""
 
     def _unbound(self, error: NameError) -> PurpleError:
         python_name = error.name or _name_read(error)
@@ -356,21 +274,11 @@ class Session:
             return self.diagnose(tail.function, len(tail.arguments), ())
         if frame.f_globals is not self.namespace:
             return None
-        line, _, column, _ = next(
-            itertools.islice(frame.f_code.co_positions(), traceback.tb_lasti // 2, None)
-        )
-        node = self.unit.calls.get((frame.f_code.co_filename, line or 1, column or 0))
+        node = self.unit.calls.get(position(frame, traceback.tb_lasti))
         if node is None:
             return None
-        function = self._callee(node.function, frame)
+        function = self.tracebacks.callee(node.function, frame)
         return self.diagnose(function, len(node.arguments), [keyword for keyword, _ in node.keywords])
-
-    def _callee(self, node: core.Expr, frame: types.FrameType) -> Any:
-        if isinstance(node, core.Local):
-            return frame.f_locals.get(self.unit.variable(node.var), frame.f_locals.get("callee"))
-        if isinstance(node, core.Global):
-            return self.namespace.get(self.unit.global_name(node.name))  # it may not be defined yet
-        return frame.f_locals.get("callee")
 
     def diagnose(self, function: Any, count: int, keywords: Iterable[str]) -> PurpleError | None:
         if isinstance(function, functools.partial):  # a tail call with keywords
@@ -417,17 +325,6 @@ class Session:
             return len(known.params)
         primitive = names.PRIMITIVES.get(getattr(function, "purple_name", ""))
         return primitive.minimum if primitive else 1
-
-
-def _calls(frames: list[Frame], own: list[int]) -> list[tuple[str, Place]]:
-    """The calls that some frames make, innermost first: the name of what was called, and where."""
-    names = [each.called or (after.name if after else "") for each, after in zip_longest(frames, frames[1:])]
-    return [(names[i], frames[i].place) for i in reversed(own) if names[i]]
-
-
-def _is_seen(place: Place) -> bool:
-    """Whether a place means something to people."""
-    return place is not NOWHERE and not core.is_unseen(place.file)
 
 
 def _name_read(error: BaseException) -> str:

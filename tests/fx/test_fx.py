@@ -254,3 +254,35 @@ def test_operands_of_einsum_in_a_list_stand_one_by_one_in_a_graph(t):
     graph = t.fx.symbolic_trace(lambda a, b: t.einsum("ij,jk->ik", [a, b])).graph
     (node,) = [node for node in graph.nodes if node.op == "call_function"]
     assert [str(argument) for argument in node.args] == ["ij,jk->ik", "a", "b"]
+
+
+def all_of_them(x, *rest, **named):
+    return x + rest[1] * named["scale"]
+
+
+def test_star_arguments_are_proxies_of_their_own():
+    found = []
+    for library in (tn, torch):
+        module = library.fx.symbolic_trace(all_of_them)
+        result = module(library.ones(1), 2, library.ones(1) * 5, scale=3)
+        found.append(([str(node.target) for node in module.graph.nodes][:3], result.tolist()))
+    assert found[0] == found[1]
+
+
+def test_patterns_of_several_results_are_replaced():
+    def replaced(library, function):
+        module = library.fx.symbolic_trace(function)
+        matches = library.fx.replace_pattern(
+            module,
+            lambda a: (library.sigmoid(a), library.relu(a)),
+            lambda a: (library.exp(a), library.abs(a)),
+        )
+        return len(matches), module(library.tensor([-2.0, 1.0])).tolist()
+
+    for make in (
+        lambda library: lambda x: library.sigmoid(x) + library.relu(x) * 2,
+        lambda library: lambda x: library.relu(library.sigmoid(x)) + 1,
+        lambda library: lambda x: library.relu(x * 2) + library.sigmoid(x),
+    ):
+        (count, values), (expected_count, expected) = [replaced(each, make(each)) for each in (tn, torch)]
+        assert count == expected_count and values == pytest.approx(expected, rel=1e-6)

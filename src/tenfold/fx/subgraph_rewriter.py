@@ -55,9 +55,29 @@ class _Matcher:
         found: dict[Node, Node] = {}
         if not self.results or not self._same(self.results[0], anchor, found):
             return None
-        if any(result not in found for result in self.results):
-            return None
-        return found if self._contained(found) else None
+        for result in self.results:
+            extended = found if result in found else self._extended(result, anchor, found)
+            if extended is None:
+                return None
+            found = extended
+        return found if self._contained(found) and self._in_order(anchor, found) else None
+
+    def _extended(self, result: Node, anchor: Node, found: dict[Node, Node]) -> dict[Node, Node] | None:
+        """What was found, with a further result of the pattern: a node that nothing else stands for."""
+        for node in anchor.graph.nodes:
+            trial = dict(found)
+            if node not in found.values() and self._same(result, node, trial):
+                return trial
+        return None
+
+    def _in_order(self, anchor: Node, found: dict[Node, Node]) -> bool:
+        """Whether all results are there before any of them is used elsewhere."""
+        if len(self.results) == 1:
+            return True
+        places = {node: i for i, node in enumerate(anchor.graph.nodes)}
+        results = {found[result] for result in self.results}
+        last, inside = max([places[node] for node in results]), set(found.values())
+        return all(places[user] > last for node in results for user in node.users if user not in inside)
 
     def _same(self, wanted: Node, node: Any, found: dict[Node, Node]) -> bool:
         if wanted in found:

@@ -7,6 +7,7 @@ import functools
 import inspect
 import math
 import operator
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -59,6 +60,19 @@ def wrap(fn_or_name: Any) -> Any:
         raise NotImplementedError("wrap must be called at the top level of a module")
     _wrapped[id(caller.f_globals), name] = caller.f_globals
     return fn_or_name
+
+
+def _taking(function: Any, count: int) -> Any:
+    """The function with so many plain parameters, the last of which it takes for its `*args` and `**kwargs`:
+    while it is traced, these are proxies."""
+    code = function.__code__
+    stars = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    plain = code.replace(
+        co_flags=code.co_flags & ~stars, co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0
+    )
+    return types.FunctionType(
+        plain, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
 
 
 class Tracer(TracerBase):
@@ -190,13 +204,12 @@ class Tracer(TracerBase):
                 keywords[name] = value
         flags = [(inspect.CO_VARARGS, "*"), (inspect.CO_VARKEYWORDS, "**")]
         extra = [star for flag, star in flags if code.co_flags & flag]
+        if not extra:
+            return (functools.partial(root_fn, **keywords) if keywords else root_fn), args
+        args += keywords.values()
         for star, name in zip(extra, code.co_varnames[count:], strict=False):
-            placeholder = self.create_proxy("placeholder", f"{star}{name}", (), {})
-            if star == "*":
-                args.append(placeholder)
-            else:
-                keywords[name] = placeholder
-        return (functools.partial(root_fn, **keywords) if keywords else root_fn), args
+            args.append(self.create_proxy("placeholder", f"{star}{name}", (), {}))
+        return _taking(unwrapped, len(args)), args
 
     def _parameter(self, name: str, defaults: dict[str, Any], concrete_args: dict[str, Any] | None) -> Any:
         """What a parameter is while the function is traced. The graph asserts the value of a concrete one."""

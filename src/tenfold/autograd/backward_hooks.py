@@ -77,8 +77,8 @@ def passed(node: Any, gradients: list[Any], results: dict[int, Value], create_gr
     asked = _watched.get(node) or Watch()
     if isinstance(node, CustomNode):
         come = [None] * node.count
-        for place, gradient in zip(node.places, gradients, strict=True):
-            come[place] = gradient
+        for returned, gradient in zip(node.places, gradients, strict=True):
+            come[returned] = gradient
     else:
         shown = [i for i, reached in enumerate(node.callee.reached) if reached]
         come = [gradients[i] for i in shown]

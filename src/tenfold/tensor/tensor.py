@@ -176,7 +176,7 @@ class Tensor(Protocols):
         owner = None if alias.base.owner is None else alias.base.owner()
         of_base = None if owner is None else owner._value.origin
         of_view = self._value.origin
-        if of_base is not None and of_base.of.retains:
+        if owner is not None and of_base is not None and of_base.of.retains:
             owner.current()
             self._refresh(alias)
         elif of_view is not None and of_view.of.retains:

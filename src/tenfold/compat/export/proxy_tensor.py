@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tenfold.base.errors import ArgumentError, UnsupportedError, located
+from tenfold.base.source import capture
 from tenfold.compat.export.graphs import built
 from tenfold.compat.overloads import namespace
 from tenfold.exporting.recordings import Recordings
@@ -92,7 +93,7 @@ class _Flat(GraphModule):
                 raise ArgumentError(
                     "the arguments are not those that the function was recorded with",
                     help="give tensors in the same places, and the same other values",
-                ).located("make_fx")
+                ).located("make_fx", capture())
             return run(self, *tensors)
 
         type(self).forward = forward  # type: ignore[method-assign]
@@ -136,13 +137,12 @@ class _Function:
     def _attribute(
         self, graph: Graph, root: Module, holder: Any, leaf: Any, attributes: dict[int, Node]
     ) -> Node:
-        is_parameter = isinstance(holder, Parameter)
-        tensor = holder if isinstance(holder, Tensor) else Tensor(leaf).detach()
-        kind = "_param_constant" if is_parameter else "_tensor_constant"
-        name = f"{kind}{sum(node.target.startswith(kind) for node in attributes.values())}"
-        if is_parameter:
-            root.register_parameter(name, tensor)
+        kind = "_param_constant" if isinstance(holder, Parameter) else "_tensor_constant"
+        name = f"{kind}{sum(str(node.target).startswith(kind) for node in attributes.values())}"
+        if isinstance(holder, Parameter):
+            root.register_parameter(name, holder)
         else:
+            tensor = holder if isinstance(holder, Tensor) else Tensor(leaf).detach()
             root.register_buffer(name, tensor)
         node = attributes[id(leaf if holder is None else holder)] = graph.get_attr(name)
         return node

@@ -44,9 +44,9 @@ def elements(op: Any) -> int:
         return _numel(op.operands[0])
     if op.name not in WINDOWS:
         return 0
-    # XLA looks at one window of a source without elements.
+    # XLA looks at one window of a source without elements; a length of 2^63 is written as -2^63.
     windows = max(_numel(op.operands[1] if op.name == WINDOWS[1] else op.results[0]), 1)
-    return windows * math.prod(op.attributes["window_dimensions"])
+    return windows * math.prod([abs(extent) for extent in op.attributes["window_dimensions"]])
 
 
 def _ops(function: Any) -> list[Any]:

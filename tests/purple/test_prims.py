@@ -268,6 +268,8 @@ FAILURES = [
     ("(get-output-bytevector (open-output-string))", "type", "get-output-bytevector: this port is for text"),
     ("(close-port 5)", "type", "close-port: expected a port, got 5"),
     ("(cadr '(1))", "type", "cadr: expected a pair, got ()"),
+    ("(deftype Apple x) (Apple-x 5)", "type", "Apple-x: expected an Apple, got 5"),
+    ("(bitwise-not 2.5)", "type", "bitwise-not: expected an integer, got 2.5"),
     ("(length '(1 . 2))", "type", "length: expected a list, got (1 . 2)"),
     ("(list-ref '(1 2) 2)", "index", "list-ref: index 2 is out of range for length 2"),
     ("(vector-ref #(1 2) -1)", "index", "vector-ref: index -1 is out of range for length 2"),

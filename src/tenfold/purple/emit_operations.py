@@ -264,7 +264,7 @@ class Operations(Writer):
 
     def call(self, each: Let, function: Function, call: str, target: str) -> None:
         hidden = function.definition is None or function.definition.derived
-        note = "" if hidden else self.called(function, each.place)
+        note = self.at(each.place._replace(copied="")) if hidden else self.called(function, each.place)
         if function.bounces:
             call = f"pu_land({call})"
         failed = self.leave(each.on_error, note)

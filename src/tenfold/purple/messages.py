@@ -18,7 +18,13 @@ TOO_DEEP = "recursion is too deep"
 
 def wrong_type(name: str, kind: str, written: str) -> str:
     """`car: expected a pair, got 5`. A record type's name stands for itself: `expected a Point`."""
-    return f"{name}: expected {KINDS.get(kind) or 'a ' + kind}, got {written}"
+    return f"{name}: expected {_one(kind)}, got {written}"
+
+
+def _one(kind: str) -> str:
+    """A kind of value with its article."""
+    article = "an" if kind[:1] in "AEIOUaeiou" else "a"
+    return KINDS.get(kind) or f"{article} {kind}"
 
 
 def wrong_count(name: str, minimum: int, maximum: int | None, given: int) -> str:
@@ -123,4 +129,4 @@ def uncaught(written: str) -> str:
 
 
 def wrong_field(type_name: str, field: str, kind: str, written: str) -> str:
-    return f"{type_name}: the field {field} expects {KINDS.get(kind) or 'a ' + kind}, got {written}"
+    return f"{type_name}: the field {field} expects {_one(kind)}, got {written}"

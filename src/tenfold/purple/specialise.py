@@ -282,7 +282,9 @@ class Copy:
     ):
         assert isinstance(call.function, Global)
         self.copies, self.inside, self.again = copies, inside, again
-        self.place = call.place._replace(copied=call.place.copied or core.shown(call.function.name))
+        name = core.shown(call.function.name)
+        named = "" if name.startswith("%") else name  # what a macro calls
+        self.place = call.place._replace(copied=call.place.copied or named)
 
     def var(self, var: Var) -> Var:
         found = self.inside.get(var)

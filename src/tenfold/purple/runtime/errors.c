@@ -256,8 +256,9 @@ void pu_put_kind(PuBuffer *buffer, const char *kind) {
             return;
         }
     const char *plain = strstr(kind, "::"); /* a record type: its name, without the module's */
-    pu_put_text(buffer, "a ");
-    pu_put_text(buffer, plain ? plain + 2 : kind);
+    if (plain) kind = plain + 2;
+    pu_put_text(buffer, *kind && strchr("AEIOUaeiou", *kind) ? "an " : "a ");
+    pu_put_text(buffer, kind);
 }
 
 Value pu_fail_text(const char *kind, PuBuffer *text) {

@@ -322,9 +322,10 @@ def random(limit: Any = None) -> int | float:
 
 
 def _sizes(name: str, sizes: Any) -> list[int]:
-    found = [want_int(name, each) for each in want_list(name, sizes)]
-    if any(each < 0 for each in found):
-        raise PurpleError(f"{name}: sizes cannot be negative", "tensor")
+    found = want_list(name, sizes)
+    for each in found:
+        if want_int(name, each) < 0:
+            raise PurpleError(f"{name}: sizes cannot be negative", "tensor")
     return found
 
 

@@ -148,6 +148,7 @@ def test_every_mutant_differs_in_one_place_and_is_python(tmp_path: Path, monkeyp
         "def f(x: int = 3, *, é=True) -> int:\n"
         "    return x + 1 if x < 2 and é else [*zip([], [], strict=True)]\n"
         "@op(samples=lambda: 5)\ndef g(): return 7 // 2\n"
+        "def h(): return [S(T(3, 4), 5)]\n"
     )
     changed = [each.text() for each in mutants(path)]
     assert len(changed) == len(set(changed)) == 10

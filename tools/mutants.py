@@ -129,6 +129,8 @@ def _walked(node: ast.AST) -> Iterator[ast.AST]:
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.keyword) and child.arg in ("samples", "strict"):
                 continue
+            if isinstance(child, ast.Call) and isinstance(child.func, ast.Name) and child.func.id == "S":
+                continue
             if isinstance(child, ast.AST):
                 yield child
                 yield from _walked(child)

@@ -29,6 +29,7 @@ CASES: dict[str, Any] = {
     "ComposeTransform([ExpTransform(), StickBreakingTransform()])": VECTOR,
     "ExpTransform().inv": [[0.3, 1.2, 0.7]],
     "CatTransform([ExpTransform(), TanhTransform()], -1, [1, 2])": VECTOR,
+    "CatTransform([AffineTransform(1.0, -2.0, 1), AffineTransform(0.0, 3.0, 1)], -1, [1, 2])": VECTOR,
     "StackTransform([ExpTransform(), TanhTransform()], 0)": VECTOR,
 }
 ONE_WAY = {

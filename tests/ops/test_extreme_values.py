@@ -158,6 +158,12 @@ def test_a_range_downwards_starts_at_zero_without_a_sign(tier):
         assert text(tn.arange(*numbers)) == text(torch.arange(*numbers))
 
 
+def test_lerp_ends_exactly_where_it_is_to():
+    x, end = tn.tensor([1e8, 1.0]), tn.tensor([1.0, 1e8])
+    assert tn.lerp(x, end, 1).tolist() == end.tolist()
+    assert tn.lerp(x, end, 0).tolist() == x.tolist()
+
+
 def test_lerp_promotes_a_weight_without_dimensions():
     def run(L, weight, dtype, shape=(2,)):
         x, end = (L.full(shape, number, dtype=getattr(L, dtype)) for number in (1.0, 3.0))

@@ -191,7 +191,7 @@ def _bins(size, x, weights, minlength):
     host=True,
     sized=Sized(_bins, None),
     samples=lambda: [
-        S(T(9, low=0, high=5)), S(T(9, low=0, high=5), None, 8), S(T(0), minlength=2),
+        S(T(9, low=0, high=5)), S(T(9, low=0, high=5), None, 8), S(T(0), minlength=2), S(T(0)),
         S(T(9, dtype="int64", low=0, high=5), T(9)),
     ],
     positions="self",

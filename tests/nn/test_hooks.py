@@ -295,3 +295,14 @@ def test_gradients_of_gradients_call_no_backward_hooks():
         return seen, second.tolist(), x.grad.tolist()
 
     assert program(tn) == program(torch)
+
+
+def test_the_nodes_at_a_hooked_modules_ends_are_named_as_pytorchs():
+    def names(library):
+        linear = library.nn.Linear(2, 2)
+        linear.register_full_backward_hook(lambda *seen: None)
+        result = linear(library.ones(1, 2, requires_grad=True))
+        entry = [node for node, _ in result.grad_fn.next_functions[0][0].next_functions if node is not None]
+        return result.grad_fn.name(), "BackwardHookFunctionBackward" in [node.name() for node in entry]
+
+    assert names(tn) == names(torch)

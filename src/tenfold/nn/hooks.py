@@ -225,7 +225,7 @@ def _replaced(returned: Any, before: tuple[Any, ...], what: str) -> tuple[Any, .
     return given
 
 
-class _Mark(Function):
+class BackwardHookFunction(Function):
     """Tensors as they are, whose gradients are shown to a function that may replace them."""
 
     @staticmethod
@@ -242,7 +242,9 @@ class _Mark(Function):
 def _marked(seen: Callable[..., Any], parts: Sequence[Any], places: Sequence[int]) -> list[Any]:
     """All parts, with the tensors at these places marked."""
     replaced = list(parts)
-    for place, each in zip(places, _Mark.apply(seen, *[parts[place] for place in places]), strict=True):
+    for place, each in zip(
+        places, BackwardHookFunction.apply(seen, *[parts[place] for place in places]), strict=True
+    ):
         replaced[place] = each
     return replaced
 

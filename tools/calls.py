@@ -48,7 +48,7 @@ class Calls:
             return (yield)
         finally:
             sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]
+            threading.settrace(None)
             took = time.process_time() - began
             for code in seen:
                 if code.co_filename.startswith(self.sources):

@@ -322,6 +322,12 @@ def test_empty_arguments(shape):
         require(compiled(tn.tensor(x)), function(torch, torch.tensor(x)))
 
 
+@pytest.mark.parametrize("least", [0, 2])
+def test_bins_of_nothing(least):
+    compiled = tn.compile(lambda x: tn.bincount(x, minlength=least))
+    assert compiled(tn.zeros(0, dtype=tn.int64)).tolist() == [0] * least
+
+
 @pytest.mark.parametrize("case", ["bincount", "one_hot", "repeat_interleave"])
 def test_room_that_a_failed_call_asked_for_is_not_kept(on_tier_0, case):
     def function(lib, x):

@@ -265,7 +265,11 @@ def test_parametrizations_follow_each_other_and_may_be_cached():
     np.testing.assert_allclose(linear.bias.detach().numpy(), bias * 4, 1e-6)
     assert linear.bias is not linear.bias
     with utils.parametrize.cached():
-        assert linear.bias is linear.bias
+        held = linear.bias
+        with utils.parametrize.cached():
+            assert linear.bias is held
+        assert linear.bias is held
+    assert linear.bias is not held and linear.bias is not linear.bias
 
 
 @pytest.mark.parametrize(

@@ -350,25 +350,6 @@ def test_gradients_do_not_share_what_python_returned():
     agree(case)
 
 
-def test_what_is_differentiable_once_has_no_second_derivative():
-    class Square(tn.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x
-
-        @staticmethod
-        @tn.autograd.function.once_differentiable
-        def backward(ctx, gradient):
-            assert not tn.is_grad_enabled()
-            return 2 * ctx.saved_tensors[0] * gradient
-
-    x = tn.ones(2, requires_grad=True)
-    (slope,) = tn.autograd.grad(Square.apply(x).sum(), x, create_graph=True)
-    assert slope.tolist() == [2, 2]
-    assert not slope.requires_grad
-
-
 def adding(m, gradient_of_second):
     """A Function that adds, and leaves it to the caller to sum what broadcasting stretched."""
 

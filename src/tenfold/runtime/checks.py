@@ -64,8 +64,8 @@ def chained(function: Function, donated: Donations, device: Device) -> tuple[Fun
         Function(params, [*results, *function.results[1:]], function.name), donated, device
     )
     if any(isinstance(op, Check) for op in function.ops):
-        results = [*function.results, _verdict(checks)]
-        function = _without_checks(Function(function.params, results, function.name))
+        results = [*function.results, verdict_of(checks)]
+        function = without_checks(Function(function.params, results, function.name))
     *results, verdict = function.results
     return Function(params, [*results, flat.where(follows, verdict, before)], function.name), checks
 
@@ -217,7 +217,7 @@ def _costly(function: Function, checks: Sequence[Check], donated: Sequence[tuple
     return state > LARGE and work < CHEAP
 
 
-def _verdict(checks: Sequence[Check]) -> flat.Value:
+def verdict_of(checks: Sequence[Check]) -> flat.Value:
     """0, or the number of the first check that does not hold, counted from 1."""
     verdict = flat.full((), 0, VERDICT)
     for i in range(len(checks), 0, -1):
@@ -225,7 +225,7 @@ def _verdict(checks: Sequence[Check]) -> flat.Value:
     return verdict
 
 
-def _without_checks(function: Function) -> Function:
+def without_checks(function: Function) -> Function:
     values: dict[flat.Value, flat.Value] = {}
     for op in function.ops:
         if isinstance(op, Check):
@@ -239,7 +239,7 @@ def _without_checks(function: Function) -> Function:
 
 def _branching(function: Function, checks: Sequence[Check], donated: Donations) -> Function:
     """The program that does nothing if a check fails. Its last result is the verdict."""
-    (verdict,) = _without_checks(Function(function.params, [_verdict(checks)])).results
+    (verdict,) = without_checks(Function(function.params, [verdict_of(checks)])).results
     donor_of = {result: place for place, result in donated}
     unchanged = [
         function.params[donor_of[i]] if i in donor_of else flat.full(result.shape, 0, result.dtype)
@@ -248,7 +248,7 @@ def _branching(function: Function, checks: Sequence[Check], donated: Donations) 
     # In this order: of two branches, XLA copies what the first one writes over.
     branches = (
         Function(function.params, unchanged),
-        channels_last(updated_last(_without_checks(function), donated)),
+        channels_last(updated_last(without_checks(function), donated)),
     )
     taken = Case(flat.convert(flat.eq(verdict, 0), dtypes.int32), function.params, branches)
     return Function(function.params, [*taken.results, verdict], function.name)

@@ -16,7 +16,7 @@ from tenfold.flat.ir import Function, Value, in_order
 from tenfold.flat.repeats import Step, steps
 from tenfold.flat.structured import Case, Check
 from tenfold.mlir.interrupts import aside, uninterrupted
-from tenfold.runtime.checks import Donations, _verdict, _without_checks
+from tenfold.runtime.checks import Donations, verdict_of, without_checks
 
 Compiled = Callable[[Sequence[Any]], list[Any]]
 Compile = Callable[[Function, Donations, Device], Callable[[], Compiled]]
@@ -141,8 +141,8 @@ def stepwise(function: Function, donated: Donations, device: Device, compile: Co
     """A program step by step, if that saves much of its compile."""
     checks = [op for op in function.ops if isinstance(op, Check)]
     if checks:  # whose verdict is a result like the others
-        told = Function(function.params, [*function.results, _verdict(checks)], function.name)
-        function = _without_checks(told)
+        told = Function(function.params, [*function.results, verdict_of(checks)], function.name)
+        function = without_checks(told)
     case = _deciding(function)
     if case is None:
         programs = [Steps(function, donated)]

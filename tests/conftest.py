@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -76,9 +77,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish() -> None:
-    """Let everything lie that this process holds when its tests are done. pytest and hypothesis would look
-    through it for garbage once more, several times, which takes seconds each."""
+    """Let everything lie that this process holds when its tests are done, until it ends. pytest and
+    hypothesis would look through it for garbage several times, which takes seconds each."""
     gc.freeze()
+    if "iree" in sys.modules:  # whose bindings print what was not freed at the end
+        atexit.register(gc.unfreeze)
 
 
 @pytest.fixture

@@ -116,7 +116,10 @@ def test_watched_numbers_pass_for_plain_ones_and_note_what_is_asked() -> None:
     assert [0, 1, 2, 3, 4, 5, 6][size] == 6 and {6: "six"}[size] == "six" and f"{size}" == "6"
     assert [each.what for each in asked[4:]][:2] == ["__index__", "__hash__"]
     assert np.log(size).item() == np.log(6)
+    before = len(asked)
     assert divmod(size, 4) == (1, 2) and type(plain(divmod(size, 4)[0])) is int
+    assert divmod(20, size) == (3, 2)
+    assert [each.what for each in asked[before:]].count("divmod") == 3
 
 
 def test_what_is_returned_holds_plain_numbers() -> None:

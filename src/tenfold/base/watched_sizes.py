@@ -78,7 +78,12 @@ class Watched:
         return bool(self.number)
 
     def __divmod__(self, other: Any) -> Any:
+        note(self.asked, Asked("divmod", self.number, plain(other)), 2)
         return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        note(self.asked, Asked("divmod", other, self.number), 2)
+        return other // self, other % self
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         note(self.asked, Asked("__array__", self.number), 2)

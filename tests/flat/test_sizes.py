@@ -79,6 +79,12 @@ def test_a_float_that_is_almost_a_size_is_none():
     assert Formulas([N]).find_float(Open([1 / (n + 4e-7) for n in N.values])) is None
 
 
+def test_a_negative_number_is_no_root():
+    assert Formulas([N]).find_float(Open([-(n**0.5) for n in N.values])) is None
+    assert Formulas([N]).find_float(Open([-(n**-0.5) for n in N.values])) is None
+    assert Formulas([N]).find_float(Open([float(n if n % 2 else -n) for n in N.values])) is None
+
+
 def test_a_number_is_found_that_follows_in_another_way_at_the_edges():
     sizes = Open([*N.values, 1, 2000])
     other = lambda rule: other_at(Open([rule(n) for n in sizes.values]), [sizes], len(N.values))

@@ -107,6 +107,10 @@ CLOSED = {
     "kind": (lambda x, n: x * (2 if type(n) is int else 3), [2, 3, 4, 5]),
     "entry": (lambda x, n: x * [1.0, 2.0, 4.0, 8.0, 16.0, 3.0][n], range(6)),
     "flag": (lambda x, n: x if n else -x, [True, False, True]),
+    "sign": (lambda x, n: x + (n if n < 6 else -n), [9, 10, 3, 11, 5]),
+    "negative root": (lambda x, n: x * -(n**0.5), range(2, 12)),
+    "quotient": (lambda x, n: x + divmod(n, 4)[0], [5, 14, 9, 6, 2, 8, 3, 4, 7, 10]),
+    "step": (lambda x, n: x[: 20 : n + 1] * 2, [5, 17, *range(16, 32)]),
 }
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold import nn
 from tenfold.base.errors import IndexOutOfRange
 from tenfold.runtime.executables import counting_compiles
 
@@ -70,3 +71,16 @@ def test_a_slice_that_ends_early_where_all_sizes_are_small_is_right():
     first = tn.compile(lambda x, y: (x @ y.T).view(1, -1)[0, :5], dynamic=True)
     for rows, columns in ((5, 9), (4, 4), (2, 2), (2, 3)):
         assert first(tn.ones(rows, 4), tn.ones(columns, 4)).shape == (min(rows * columns, 5),)
+
+
+def test_state_is_what_a_call_left_and_no_other_size():
+    state = nn.Module()
+    state.rows = 0
+
+    @tn.compile(dynamic=True)
+    def count(x):
+        state.rows = x.shape[0]
+        return x.sum()
+
+    count(tn.ones(5, 7))
+    assert type(state.rows) is int and state.rows == 5

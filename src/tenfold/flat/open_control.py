@@ -24,6 +24,7 @@ def inner(function: Function, p: Padding, passed_on: bool = False) -> Function:
         inside.put(param, params[-1], layouts)
     inside.follow(function.ops)
     results = [inside.simple(result) for result in function.results]
+    p.sizes.include(inside.sizes)
     return Function([*params, *sizes], [*results, *(sizes if passed_on else ())], function.name)
 
 

@@ -102,6 +102,16 @@ class Sizes:
         self.ranges = ranges
         self.formulas = Formulas(ranges)
         self.scalars: dict[Open, Value] = dict(zip(ranges, values))
+        self._round = False  # of those of functions inside
+
+    @property
+    def round(self) -> bool:
+        """Whether a number follows from the sizes by a formula that rounds."""
+        return self._round or self.formulas.round
+
+    def include(self, inside: Sizes) -> None:
+        """Note the sizes of a function inside the program."""
+        self._round |= inside.round
 
     @property
     def known(self) -> dict[Open, tuple[int, int]]:

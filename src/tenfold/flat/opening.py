@@ -34,10 +34,12 @@ from tenfold.flat.sizes import Open
 
 class Opened(NamedTuple):
     """A function at the bounds of its sizes. Its last parameters are the sizes; `shapes` has for each result
-    its extents, by numbers and by what they were in each recording."""
+    its extents, by numbers and by what they were in each recording. `rounds`: some number in it follows from
+    the sizes by a quotient."""
 
     function: Function
     shapes: tuple[tuple[Extent, ...], ...]
+    rounds: bool
 
 
 class Counted(NamedTuple):
@@ -65,7 +67,7 @@ def opened(
     _follow(function, padding, counted)
     results = [padding.simple(result) for result in function.results]
     shapes = tuple([tuple(result.type.shape) for result in function.results])
-    return Opened(Function([*params, *sizes], results, function.name), shapes)
+    return Opened(Function([*params, *sizes], results, function.name), shapes, padding.sizes.round)
 
 
 def _follow(function: Function, padding: Padding, counted: Sequence[Counted]) -> None:

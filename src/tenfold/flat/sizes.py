@@ -121,6 +121,11 @@ class Formula:
         """What it is at these sizes."""
         return self.follow(sizes.__getitem__, _computed)
 
+    @property
+    def rounds(self) -> bool:
+        """Whether it has a quotient, which fits steps of many kinds at a few sizes."""
+        return self.op == "//" or any(isinstance(part, Formula) and part.rounds for part in self.parts)
+
 
 def number(value: int) -> Formula:
     return Formula("number", value)
@@ -133,6 +138,11 @@ class Formulas:
         self.symbols = list(dict.fromkeys(symbols))
         self.known = dict.fromkeys(self.symbols)
         self._found: dict[Open, Formula] = {}
+
+    @property
+    def round(self) -> bool:
+        """Whether one of the formulas that were found rounds."""
+        return any(formula.rounds for formula in self._found.values())
 
     def learn(self, size: Open) -> bool:
         """Note that a tensor has this size; whether that is news."""
@@ -235,8 +245,8 @@ def _is_near(form: str, number: float, whole: int, rounding: float = DOUBLE) -> 
 _FORMS: dict[str, Callable[[float], float]] = {
     "": lambda x: x,
     "1/": lambda x: 1 / x,
-    "sqrt": lambda x: x * x,
-    "1/sqrt": lambda x: 1 / (x * x),
+    "sqrt": lambda x: x * x if x >= 0 else math.nan,  # no root is negative
+    "1/sqrt": lambda x: 1 / (x * x) if x >= 0 else math.nan,
     **{f"/{c}": lambda x, c=c: x * c for c in DIVISORS[1:]},  # type: ignore[misc]
 }
 

@@ -97,6 +97,16 @@ def open_specialization(
     `steady`, also since the function changes Python state whenever it is recorded."""
     first = recorder.own or recorder.plainly()
     require_plain(first, steady)
+    try:
+        return _open_specialization(recorder, first, open, shapes)
+    finally:
+        if not first.found.steady:
+            recorder.plainly()  # what the function left behind is to come from the call as it is
+
+
+def _open_specialization(
+    recorder: Recorder, first: Plan, open: OpenDims, shapes: Sequence[Sequence[int]]
+) -> OpenSpecialization:
     own = open.sizes(shapes)
     open = open.narrowed(
         own, possible(lambda sizes: recorder.at(open.shapes(shapes, sizes)), open.ranges, own)
@@ -123,12 +133,10 @@ def open_specialization(
         raise UnsupportedError("two sizes cannot be told apart in so small a range")
     asked = [recorder.asked_at(open.shapes(shapes, size), turn) for size, turn in zip(sizes[1:], turns[1:])]
     limits = data_sizes.limits(plans, ranges)
-    if not first.found.steady:
-        recorder.plainly()  # what the function left behind is to come from the call as it is
     program = OpenProgram(plans, sizes, ranges, limits)
     proof = proved = None
     watched = {Open(symbol.values[1:]): ends for symbol, ends in program.ranges.items()}
-    decides = not holds_throughout(asked, watched)
+    decides = not holds_throughout(asked, watched) or (program.made.rounds and _has_integers(recorder))
     if first.counts:
         if decides and open.dims:
             raise UnsupportedError("the function decides in Python by sizes, some of which depend on data")
@@ -142,6 +150,12 @@ def open_specialization(
         ):
             proof = None
     return OpenSpecialization(first, open, shapes, program, filled, proof, proved, recorder)
+
+
+def _has_integers(recorder: Recorder) -> bool:
+    """Whether integers are open, by which ops may do anything, and not just the sizes of tensors: a step of
+    `x[::n]` gives results whose size is a quotient by n, which others fit at a few values of n."""
+    return any(name_of(argument._value) for argument in recorder.given)
 
 
 def _holds_at(

@@ -54,50 +54,36 @@ def attend(
     asked = k.load(query, columns + row * width, inside) * scale
     mask_row = k.quotient(row, every) * keys if mask else None
 
-    # What a row is written to: the number that it has there, and the row.
-    numbers, fresh = {}, {}
-    for name, lanes, lanes_inside, size in (
-        ("key", columns, inside, width),
-        ("value", value_columns, value_inside, value_width),
-    ):
-        if name in new:
-            place, heads = new[name]
-            numbers[name] = k.to_int32(k.load(operands[place], k.quotient(head, heads)))
-            fresh[name] = k.load(operands[place + 1], lanes + head * size, lanes_inside)
-
-    def updated(name, cached, places, filled, there, positions):
-        """A strip of the keys or of the values, with the row that is new, which is stored."""
+    def updated(name, ref, lanes, lanes_inside, size, places, there, positions):
+        """A strip of the keys or of the values, with the row that is new."""
+        filled = k.column(there) if lanes_inside is None else k.both(k.column(there), k.row(lanes_inside))
+        strip_of_cache = k.load(ref, places, filled)
         if name not in new:
-            return cached
-        here = k.both(positions == numbers[name], there)
-        stored = k.both(k.column(k.both(here, row == head * group)), filled)
-        k.store(written[name], places, k.row(fresh[name]), stored)
-        return k.where(k.column(here), k.row(fresh[name]), cached)
+            return strip_of_cache
+        place, heads = new[name]
+        number = k.to_int32(k.load(operands[place], k.quotient(head, heads)))
+        fresh = k.load(operands[place + 1], lanes + head * size, lanes_inside)
+        here = k.both(positions == number, there)
+        first = row == head * group
+        stored = k.both(k.column(k.both(here, first)), filled)
+        k.store(written[name], places, k.row(fresh), stored)
+        return k.where(k.column(here), k.row(fresh), strip_of_cache)
 
     def read(first):
-        """A strip of keys and one of values, where they are, and what the mask says. All is on its way before
-        a store waits for any."""
+        """A strip of keys and one of values, where they are, and what the mask says."""
         positions = k.range(strip) + first
         there = positions < keys
         at = k.column(positions + head * keys)
-        filled = [
-            k.column(there) if mask is None else k.both(k.column(there), k.row(mask))
-            for mask in (inside, value_inside)
-        ]
-        places = [at * width + k.row(columns), at * value_width + k.row(value_columns)]
-        cached = [k.load(*each) for each in zip((key, value), places, filled, strict=True)]
+        seen = updated("key", key, columns, inside, width, at * width + k.row(columns), there, positions)
+        places = at * value_width + k.row(value_columns)
+        heard = updated("value", value, value_columns, value_inside, value_width, places, there, positions)
         decides = None if masked is None else k.load(masked, positions + mask_row, there)
-        return positions, there, places, filled, cached, decides
-
-    def with_new(positions, there, places, filled, cached, decides):
-        strips = zip(("key", "value"), cached, places, filled, strict=True)
-        return (there, *[updated(*each, there, positions) for each in strips], decides)
+        return there, seen, heard, decides
 
     def turn(i, most, total, weighted):
         """Every place in a strip has a largest score and sums of its own until the end."""
         first = (part * turns + i) * (strip * ahead)
-        strips = [read(first + j * strip) for j in range(ahead)]
-        for there, seen, heard, decides in [with_new(*each) for each in strips]:
+        for there, seen, heard, decides in [read(first + j * strip) for j in range(ahead)]:
             scores = k.sum(seen * k.row(asked), axis=1)
             if mask == "added":
                 scores = scores + decides

@@ -53,9 +53,10 @@ class Observed:
         return any(self.concerns(source[0]) for source in sources)
 
     def explanations(self) -> list[Explanation]:
-        """The programs, the one with most FlatIR ops first."""
+        """The programs, the one with most FlatIR ops first, and of those that have as many the one that records
+        most."""
         finished = [finish() for _, _, finish in sorted(self.drafts, key=lambda draft: draft[1])]
-        return sorted(finished, key=lambda explanation: -len(explanation.ops))
+        return sorted(finished, key=lambda explanation: (-len(explanation.ops), -len(explanation.nodes)))
 
 
 @contextlib.contextmanager

@@ -53,8 +53,7 @@ class Observed:
         return any(self.concerns(source[0]) for source in sources)
 
     def explanations(self) -> list[Explanation]:
-        """The programs, the one with most FlatIR ops first, and of those that have as many the one that records
-        most."""
+        """The programs, the one with most FlatIR ops first; of equals, the one that records most."""
         finished = [finish() for _, _, finish in sorted(self.drafts, key=lambda draft: draft[1])]
         return sorted(finished, key=lambda explanation: (-len(explanation.ops), -len(explanation.nodes)))
 

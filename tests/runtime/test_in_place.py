@@ -16,8 +16,8 @@ ROW = tn.ones(2, 4, 1, 16).eval()
 
 
 def copies(compiled, shape=SHAPE):
-    """The instructions of the compiled program that copy, or choose between, arrays of a cache's size. A branch
-    computes in the memory of its argument, unless a copy in it says otherwise."""
+    """The instructions of the compiled program that copy, or choose between, arrays of a cache's size. A
+    branch computes in the memory of its argument, unless a copy in it says otherwise."""
     (variants,) = compiled.programs._recorded.values()
     text = variants[0].loaded.executable.hlo()
     whole = re.escape("[" + ",".join(map(str, shape)) + "]")

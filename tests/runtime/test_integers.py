@@ -103,6 +103,7 @@ CLOSED = {
     "result": (lambda x, n: (x[:n], n + 1), range(2, 12)),
     "power": (lambda x, n: x.abs() ** n, range(6)),
     "data": (lambda x, n: tn.tensor(n) + tn.tensor([n, n]), [2, 3, 4, 5, 9]),
+    "returned data": (lambda x, n: (tn.tensor([n, n + 1]), tn.tensor([1, 2]), x + n), [9, 7, 5, 6]),
     "branches": (lambda x, n: x * 2 if n % 2 == 0 else x - n, range(12)),
     "kind": (lambda x, n: x * (2 if type(n) is int else 3), [2, 3, 4, 5]),
     "entry": (lambda x, n: x * [1.0, 2.0, 4.0, 8.0, 16.0, 3.0][n], range(6)),

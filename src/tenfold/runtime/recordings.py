@@ -13,7 +13,7 @@ from tenfold.runtime.plan import Cleared, Plan
 from tenfold.runtime.ranges import Range
 from tenfold.trace import tree
 from tenfold.trace.counts import Count, Counts
-from tenfold.trace.graph import Value
+from tenfold.trace.graph import Holder, Value
 
 
 class OpenDims(NamedTuple):
@@ -159,7 +159,9 @@ def require_alike(first: Plan, other: Plan) -> dict[int, Any]:
 def _same(one: Any, two: Any) -> bool:
     if isinstance(one, (list, tuple)) and isinstance(two, (list, tuple)):
         return len(one) == len(two) and all(map(_same, one, two))
-    return one is two or (type(one) is type(two) and one == two)
+    if one is two:
+        return True
+    return type(one) is type(two) and not isinstance(one, Holder) and one == two
 
 
 def _equal(one: Any, two: Any, leaf: Value, other: Value) -> bool:

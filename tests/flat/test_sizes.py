@@ -79,6 +79,12 @@ def test_a_float_that_is_almost_a_size_is_none():
     assert Formulas([N]).find_float(Open([1 / (n + 4e-7) for n in N.values])) is None
 
 
+def test_the_quotient_of_a_multiple_is_uncertain():
+    for quotient, uncertain in (("(n-1)//2+1", False), ("2*((n+1)//3)", False), ("(20-n)//8", True)):
+        formula = Formulas([N]).find(Open([eval(quotient, {"n": n}) for n in N.values]))
+        assert formula is not None and formula.uncertain is uncertain
+
+
 def test_a_negative_number_is_no_root():
     assert Formulas([N]).find_float(Open([-(n**0.5) for n in N.values])) is None
     assert Formulas([N]).find_float(Open([-(n**-0.5) for n in N.values])) is None

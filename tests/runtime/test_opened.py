@@ -84,3 +84,11 @@ def test_state_is_what_a_call_left_and_no_other_size():
 
     count(tn.ones(5, 7))
     assert type(state.rows) is int and state.rows == 5
+
+
+def test_steps_by_a_size_are_right_at_each_size():
+    base = tn.arange(20.0)
+    take = tn.compile(lambda x: base[:: x.shape[0]] * 2)
+    for size in (5, 18, *range(17, 33)):
+        found = take(tn.ones(size)).numpy()
+        np.testing.assert_array_equal(found, (base[::size] * 2).numpy())

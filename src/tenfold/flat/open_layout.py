@@ -102,16 +102,16 @@ class Sizes:
         self.ranges = ranges
         self.formulas = Formulas(ranges)
         self.scalars: dict[Open, Value] = dict(zip(ranges, values))
-        self._round = False  # of those of functions inside
+        self._uncertain = False  # of those of functions inside
 
     @property
-    def round(self) -> bool:
-        """Whether a number follows from the sizes by a formula that rounds."""
-        return self._round or self.formulas.round
+    def uncertain(self) -> bool:
+        """Whether the formula of a number is uncertain."""
+        return self._uncertain or self.formulas.uncertain
 
     def include(self, inside: Sizes) -> None:
         """Note the sizes of a function inside the program."""
-        self._round |= inside.round
+        self._uncertain |= inside.uncertain
 
     @property
     def known(self) -> dict[Open, tuple[int, int]]:

@@ -34,12 +34,12 @@ from tenfold.flat.sizes import Open
 
 class Opened(NamedTuple):
     """A function at the bounds of its sizes. Its last parameters are the sizes; `shapes` has for each result
-    its extents, by numbers and by what they were in each recording. `rounds`: some number in it follows from
-    the sizes by a quotient."""
+    its extents, by numbers and by what they were in each recording. `uncertain`: the formula of a number
+    in it may not hold at other sizes."""
 
     function: Function
     shapes: tuple[tuple[Extent, ...], ...]
-    rounds: bool
+    uncertain: bool
 
 
 class Counted(NamedTuple):
@@ -67,7 +67,7 @@ def opened(
     _follow(function, padding, counted)
     results = [padding.simple(result) for result in function.results]
     shapes = tuple([tuple(result.type.shape) for result in function.results])
-    return Opened(Function([*params, *sizes], results, function.name), shapes, padding.sizes.round)
+    return Opened(Function([*params, *sizes], results, function.name), shapes, padding.sizes.uncertain)
 
 
 def _follow(function: Function, padding: Padding, counted: Sequence[Counted]) -> None:

@@ -122,9 +122,15 @@ class Formula:
         return self.follow(sizes.__getitem__, _computed)
 
     @property
-    def rounds(self) -> bool:
-        """Whether it has a quotient, which fits steps of many kinds at a few sizes."""
-        return self.op == "//" or any(isinstance(part, Formula) and part.rounds for part in self.parts)
+    def uncertain(self) -> bool:
+        """Whether it divides a multiple of a size. Steps and windows divide a size itself; at a few sizes,
+        such a quotient also fits what follows in another way, as 20 // n does."""
+        parts = [part for part in self.parts if isinstance(part, Formula)]
+        return (self.op == "//" and parts[0].multiplies) or any(part.uncertain for part in parts)
+
+    @property
+    def multiplies(self) -> bool:
+        return self.op == "*" or any(isinstance(part, Formula) and part.multiplies for part in self.parts)
 
 
 def number(value: int) -> Formula:
@@ -140,9 +146,9 @@ class Formulas:
         self._found: dict[Open, Formula] = {}
 
     @property
-    def round(self) -> bool:
-        """Whether one of the formulas that were found rounds."""
-        return any(formula.rounds for formula in self._found.values())
+    def uncertain(self) -> bool:
+        """Whether one of the formulas that were found is."""
+        return any(formula.uncertain for formula in self._found.values())
 
     def learn(self, size: Open) -> bool:
         """Note that a tensor has this size; whether that is news."""

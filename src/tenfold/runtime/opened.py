@@ -136,7 +136,7 @@ def _open_specialization(
     program = OpenProgram(plans, sizes, ranges, limits)
     proof = proved = None
     watched = {Open(symbol.values[1:]): ends for symbol, ends in program.ranges.items()}
-    decides = not holds_throughout(asked, watched) or (program.made.rounds and _has_integers(recorder))
+    decides = program.made.uncertain or not holds_throughout(asked, watched)
     if first.counts:
         if decides and open.dims:
             raise UnsupportedError("the function decides in Python by sizes, some of which depend on data")
@@ -150,12 +150,6 @@ def _open_specialization(
         ):
             proof = None
     return OpenSpecialization(first, open, shapes, program, filled, proof, proved, recorder)
-
-
-def _has_integers(recorder: Recorder) -> bool:
-    """Whether integers are open, by which ops may do anything, and not just the sizes of tensors: a step of
-    `x[::n]` gives results whose size is a quotient by n, which others fit at a few values of n."""
-    return any(name_of(argument._value) for argument in recorder.given)
 
 
 def _holds_at(

@@ -441,7 +441,9 @@ def test_functions_are_pickled_by_the_name_that_the_user_gives_them(where):
     functions = {
         name: function
         for name, function in vars(module).items()
-        if isinstance(function, types.FunctionType) and not name.startswith("_")
+        if isinstance(function, types.FunctionType)
+        and not name.startswith("_")
+        and function.__module__ != "tenfold.base.unsupported"  # names that were asked for, and are refused
     }
     others = {"dsmm", "hsmm", "saddmm", "spmm"}  # names of sparse products that are mm and addmm here
     assert len(functions) > 20

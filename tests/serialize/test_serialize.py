@@ -489,7 +489,7 @@ def test_safetensors_hold_a_flat_dict_of_tensors(obj, message, tmp_path):
 
 def test_without_the_package_the_error_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(tn.MissingEngine, match=r"pip install 'tenfold\[safetensors\]'"):
+    with pytest.raises(tn.MissingEngine, match=r"pip install .*\[safetensors\]'"):
         tn.save({"x": tn.ones(2)}, tmp_path / "x.safetensors")
 
 

@@ -76,3 +76,54 @@ def test_cotangents_may_be_what_an_outer_level_differentiates_by():
     (ours, values), (theirs, expected) = program(tn), program(torch)
     assert ours == theirs
     assert values == pytest.approx(expected, rel=1e-5)
+
+
+def _read_without_gradients(t):
+    def f(x):
+        with t.no_grad():
+            y = x**3
+        return y * x
+
+    return f
+
+
+def _written_without_gradients(t):
+    def f(x):
+        y = x**3 * 1
+        with t.no_grad():
+            y.mul_(2.0)
+        return y * x
+
+    return f
+
+
+def _written_through_detach(t):
+    def f(x):
+        y = x**3 * 1
+        y.detach().mul_(2.0)
+        return y * x
+
+    return f
+
+
+def _detached(t):
+    return lambda x: x.detach() ** 2 * x
+
+
+@pytest.mark.parametrize(
+    "make", [_read_without_gradients, _written_without_gradients, _written_through_detach, _detached]
+)
+def test_tangents_pass_no_grad_and_not_detach(make):
+    def derivatives(t):
+        x, one, function = t.tensor(1.5), t.tensor(1.0), make(t)
+        along = lambda x: t.func.jvp(function, (x,), (one,))[1]
+        found = (
+            function(x),
+            along(x),
+            t.func.jacfwd(function)(x),
+            t.func.grad(function)(x),
+            t.func.grad(along)(x),
+        )
+        return [each.item() for each in found]
+
+    np.testing.assert_allclose(derivatives(tn), derivatives(torch), rtol=1e-6)

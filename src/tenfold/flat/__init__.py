@@ -2,7 +2,7 @@
 
 from tenfold.flat import operators as _operators  # noqa: F401
 from tenfold.flat.build import *  # noqa: F403
-from tenfold.flat.composite import Composite, beside, differentiated, stop_gradient, stopped
+from tenfold.flat.composite import Composite, beside, differentiated, stop_gradient, stopped, untracked
 from tenfold.flat.contracting import *  # noqa: F403
 from tenfold.flat.data_builders import *  # noqa: F403
 from tenfold.flat.folding import *  # noqa: F403
@@ -28,4 +28,5 @@ __all__ = [
     "differentiated",
     "stop_gradient",
     "stopped",
+    "untracked",
 ]

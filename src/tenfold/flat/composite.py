@@ -64,12 +64,27 @@ def stop_gradient(value: Value) -> Value:
     return Composite((value,), Function([param], [param], "stop_gradient"), stopped, {}, None).result
 
 
+def untracked(value: Value) -> Value:
+    """The value itself, as a constant to gradients: they do not pass `no_grad`, and tangents do."""
+    param = Value(value.type)
+    push: Push = lambda tangents, inputs: (None if tangents[0] is None else untracked(tangents[0]),)
+    return Composite((value,), Function([param], [param], "untracked"), stopped, {}, push).result
+
+
 def beside(value: Value, source: Value) -> Value:
-    """The value itself, whose derivatives are those of `source`."""
+    """The value itself, whose gradients are those of `source`. So is its tangent if it has none of its own:
+    it was written through `detach` or `.data`, and not under `no_grad`."""
     params = [Value(value.type), Value(source.type)]
     body = Function(params, params[:1], "beside")
     rule: Rule = lambda cotangents, results, inputs: (None, cotangents[0])
-    return Composite((value, source), body, rule, {}, lambda tangents, inputs: (tangents[1],)).result
+
+    def push(tangents: Sequence[Value | None], inputs: Sequence[Value]) -> Sequence[Value | None]:
+        own, of_source = tangents
+        if own is None or of_source is None:
+            return [of_source if own is None else own]
+        return [beside(own, of_source)]
+
+    return Composite((value, source), body, rule, {}, push).result
 
 
 def _number(value: Value) -> LateNumber:

@@ -22,7 +22,7 @@ from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph, tree
 from tenfold.trace.context import context
-from tenfold.trace.graph import Value
+from tenfold.trace.graph import Origin, Value
 
 
 class Level:
@@ -267,7 +267,7 @@ def jvp(
             )
     call = lambda stand_ins: func(*tree.unflatten(structure, iter(stand_ins)))
     # One that is given twice stands for two: they may move differently.
-    recorded = RecordedFunction("jvp", call, [Value(leaf.current().type, leaf.device) for leaf in leaves])
+    recorded = RecordedFunction("jvp", call, [_followed(leaf) for leaf in leaves])
     moving = tuple([place for place in recorded.places if place is not None])
 
     def make() -> flat.Function:
@@ -295,6 +295,14 @@ def jvp(
         return outputs, pushed
     output, aux = _split(outputs, has_aux)
     return output, _split(pushed, has_aux)[0], aux
+
+
+def _followed(leaf: Tensor) -> Value:
+    """A value like a tensor's, to which derivatives are followed."""
+    value = Value(leaf.current().type, leaf.device)
+    if value.type.dtype.kind in ("float", "complex"):
+        value.origin = Origin()
+    return value
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:

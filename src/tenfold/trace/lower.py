@@ -88,13 +88,16 @@ def lower(
 
 def _stopped(node: Node, results: list[flat.Value]) -> list[flat.Value]:
     """A node's results in a function that is to be differentiated: constants where Python said so, by
-    `detach` or `no_grad`."""
-    return [
-        flat.stop_gradient(result)
-        if (node.cut or not flows) and result.dtype.kind in ("float", "complex")
-        else result
-        for result, flows in zip(results, node.callee.flows, strict=True)
-    ]
+    `detach` to all derivatives, and by `no_grad` to gradients."""
+    stopped = []
+    for result, flows in zip(results, node.callee.flows, strict=True):
+        if result.dtype.kind in ("float", "complex"):
+            if not flows:
+                result = flat.stop_gradient(result)
+            elif node.cut:
+                result = flat.untracked(result)
+        stopped.append(result)
+    return stopped
 
 
 def _gradient(

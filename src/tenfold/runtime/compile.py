@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tenfold.base import dtypes
@@ -151,6 +151,21 @@ class Signature(NamedTuple):
         return "other arguments are the same tensor or share memory"
 
 
+def _signature(structure: Any, tensors: Sequence[Any]) -> Signature:
+    """The signature of a call with these tensors among its arguments. It keeps no value, since what refers to
+    one besides its tensor keeps it from being written in place."""
+    current = [argument.current() for argument in tensors]
+    types = tuple([(value.type, name_of(value) or value.device) for value in current])
+    same = tuple([[id(other) for other in tensors].index(id(argument)) for argument in tensors])
+    asks = tuple(
+        [
+            None if value.origin is None else argument.is_leaf
+            for argument, value in zip(tensors, current, strict=True)
+        ]
+    )
+    return Signature(structure, types, same, shares_memory(tensors), asks, _settings())
+
+
 def everyone() -> list[Programs]:
     """The programs of every compiled function that is still there."""
     return list(_everyone)
@@ -229,17 +244,7 @@ class Programs:
         observed = context.modes or context.watcher is not None
         if observed or any(_overrides(argument.__class__, tensor) for argument in tensors):
             return self.function(*given[0], **given[1])  # what its ops do is for others to say, at each call
-        current = [argument.current() for argument in tensors]
-        types = tuple([(value.type, name_of(value) or value.device) for value in current])
-        same = tuple([[id(other) for other in tensors].index(id(argument)) for argument in tensors])
-        asks = tuple(
-            [
-                None if value.origin is None else argument.is_leaf
-                for argument, value in zip(tensors, current, strict=True)
-            ]
-        )
-        del current  # what refers to a value besides its tensor keeps it from being written in place
-        key = Signature(structure, types, same, shares_memory(tensors), asks, _settings())
+        key = _signature(structure, tensors)
         try:
             variants = self._recorded.get(key)
         except TypeError:

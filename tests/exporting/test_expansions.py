@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import math
 
-import numpy as np
 import pytest
 
 import tenfold as tn
@@ -80,25 +78,6 @@ def differing(row: Row, one: Tensor, two: Tensor) -> str | None:
     rtol, atol = golden.tolerance(row, one.dtype)
     wrong = ~golden.close(one.numpy(), two.numpy(), rtol * SLACK, atol * SLACK)
     return f"{one.numpy()[wrong][:3]}, in other words {two.numpy()[wrong][:3]}" if wrong.any() else None
-
-
-def test_exported_functions_keep_their_digits_at_the_ends_of_the_range():
-    x = tn.tensor([-math.inf, -30.0, -2.0, -1.0, 0.0, 0.5, 1.0, 1.001, 2.0, 5.0, 6.0, 9.0, 27.0, math.nan])
-    for dtype, rtol in ((tn.float32, 2e-6), (tn.float64, 1e-14)):
-        (found,) = EXPANSIONS["erfc"](self=x.to(dtype))
-        expected = np.array([math.erfc(each) for each in x.tolist()])
-        tiny = tn.finfo(dtype).tiny
-        np.testing.assert_allclose(found.numpy(), expected, rtol=rtol, atol=tiny)
-    large = tn.tensor([1e30, 3e-30, 0.0, math.inf, -3.0])
-    (found,) = EXPANSIONS["hypot"](self=large, other=tn.tensor([1e30, 4e-30, 0.0, math.nan, 4.0]))
-    np.testing.assert_allclose(found.numpy(), [2**0.5 * 1e30, 5e-30, 0, math.inf, 5], rtol=1e-6)
-
-
-def test_a_query_that_may_attend_to_nothing_gets_zeros():
-    x, mask = tn.ones(1, 2, 3), tn.tensor([[True, False], [False, False]])
-    given = {"dropout_p": 0.0, "is_causal": False, "scale": None, "enable_gqa": False}
-    (found,) = EXPANSIONS["scaled_dot_product_attention"](query=x, key=x, value=x, attn_mask=mask, **given)
-    assert found.tolist() == [[[1, 1, 1], [0, 0, 0]]]
 
 
 def test_every_form_that_a_row_states_names_its_arguments_and_functions_that_exist():

@@ -12,14 +12,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.base.dtypes import DType, bfloat16, float16, float32, float64, int64, uint8
+from tenfold.base.dtypes import DType, float32, float64, int64, uint8
+from tenfold.exporting.expansion_parts import reduced, widened
 from tenfold.flat.strides import contiguous
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x.float() if x.dtype in (float16, bfloat16) else x
 
 
 def _count(number: int, like: Tensor, dtype: DType = int64) -> Tensor:
@@ -84,7 +81,7 @@ def likelihood_by_gather(
 ) -> list[Tensor]:
     """The loss, and the weight it is divided by."""
     dim = 1 if self.ndim > 1 else 0
-    x = _wide(self)
+    x = widened(self)
     if not dim:
         target = target.reshape(())
     counts = target != ignore_index
@@ -92,7 +89,7 @@ def likelihood_by_gather(
     if weight is None or not self.shape[dim]:
         weights = counts.to(x.dtype)
     else:
-        chosen = _wide(weight).index_select(0, places.reshape(-1)).view(places.shape)
+        chosen = widened(weight).index_select(0, places.reshape(-1)).view(places.shape)
         weights = aten("where")(counts, chosen, 0)
     total, loss = weights.sum(), x.new_zeros(target.shape)
     if math.prod(self.shape):
@@ -110,12 +107,12 @@ def entropy_by_gather(
 ) -> list[Tensor]:  # fmt: skip
     dim = 1 if self.ndim > 1 else 0
     classes = self.shape[dim]
-    logs = _wide(self).log_softmax(dim)
-    by_class = 1 if weight is None else _along(_wide(weight), dim, self.ndim)
+    logs = widened(self).log_softmax(dim)
+    by_class = 1 if weight is None else _along(widened(weight), dim, self.ndim)
     if target.shape == self.shape:
         chances = target.to(logs.dtype) * (1 - label_smoothing) + label_smoothing / classes
-        return [_reduced(-(logs * chances * by_class).sum(dim), reduction).to(self.dtype)]
-    wide = None if weight is None else _wide(weight)
+        return [reduced(-(logs * chances * by_class).sum(dim), reduction).to(self.dtype)]
+    wide = None if weight is None else widened(weight)
     exact, _ = likelihood_by_gather(logs, target, wide, reduction, ignore_index)
     if isinstance(label_smoothing, (int, float)) and label_smoothing <= 0:
         return [exact.to(self.dtype)]
@@ -124,13 +121,9 @@ def entropy_by_gather(
     if reduction == 1:
         smooth = smooth.sum() / likelihood_by_gather(logs, target, wide, 2, ignore_index)[1]
     else:
-        smooth = _reduced(smooth, reduction)
+        smooth = reduced(smooth, reduction)
     loss = exact * (1 - label_smoothing) + smooth * (label_smoothing / max(classes, 1))
     return [loss.to(self.dtype)]
-
-
-def _reduced(loss: Tensor, reduction: int) -> Tensor:
-    return loss if reduction == 0 else loss.mean() if reduction == 1 else loss.sum()
 
 
 # Pools
@@ -164,7 +157,7 @@ def adaptive_mean(pool: Callable[..., Any], self: Tensor, output_size: Sequence[
     dims = len(output_size)
     if _evenly(self, output_size) or not math.prod(self.shape) or 0 in output_size:
         return in_a_batch(pool, dims, self, output_size)
-    x = _wide(self)
+    x = widened(self)
     for dim, count in enumerate(output_size, self.ndim - dims):
         extent = x.shape[dim]
         places, ends = _windows(extent, count, self)
@@ -253,7 +246,7 @@ def resampled(
     """Linearly; images of bytes, which are rounded in between, by the op itself."""
     if self.dtype is uint8:
         return [resample(self, output_size, align, *scales)]
-    x = _wide(self)
+    x = widened(self)
     for i, (count, scale) in enumerate(zip(output_size, scales)):
         x = _weighed(x, i + 2, count, align, scale)
     return [x.to(self.dtype)]

@@ -10,17 +10,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenfold.base.dtypes import DType, bfloat16, bool_, float16, int8, int32, int64, uint8
+from tenfold.base.dtypes import DType, bool_, int8, int32, int64, uint8
+from tenfold.exporting.expansion_parts import reduced, widened
 from tenfold.func.control_flow import while_loop
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
-
-# Half types are computed with in float32, as the rows do.
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x.float() if x.dtype in (float16, bfloat16) else x
-
 
 # Recurrent layers, step by step
 
@@ -134,7 +128,7 @@ def running(self: Tensor, dim: int, combine: Combine, dtype: DType | None = None
     """The running fold in `dtype`; without one, of integers and bools in int64."""
     counts = self.dtype.kind in ("int", "bool")
     x = self.to(dtype or (int64 if counts else self.dtype))
-    return _running(_wide(x), dim, combine).to(x.dtype)
+    return _running(widened(x), dim, combine).to(x.dtype)
 
 
 def running_extreme(self: Tensor, dim: int, better: Combine) -> list[Tensor]:
@@ -169,10 +163,6 @@ def padded_convolution(
 # Other words
 
 
-def _reductions(loss: Tensor, reduction: int) -> Tensor:
-    return loss if reduction == 0 else loss.mean() if reduction == 1 else loss.sum()
-
-
 def squeeze_each(self: Tensor, dim: Sequence[int]) -> list[Tensor]:
     for place in sorted((axis % max(self.ndim, 1) for axis in dim), reverse=True):
         self = self.squeeze(place)
@@ -180,16 +170,16 @@ def squeeze_each(self: Tensor, dim: Sequence[int]) -> list[Tensor]:
 
 
 def huber(self: Tensor, target: Tensor, reduction: int, delta: float) -> list[Tensor]:
-    off = (_wide(self) - _wide(target)).abs()
+    off = (widened(self) - widened(target)).abs()
     loss = aten("where")(off < delta, 0.5 * off * off, delta * (off - 0.5 * delta))
-    return [_reductions(loss, reduction).to(self.dtype)]
+    return [reduced(loss, reduction).to(self.dtype)]
 
 
 def smooth_l1(self: Tensor, target: Tensor, reduction: int, beta: float) -> list[Tensor]:
     off = (self - target).abs()
     if beta == 0:
-        return [_reductions(off, reduction)]
-    return [_reductions(aten("where")(off < beta, 0.5 * off * off / beta, off - 0.5 * beta), reduction)]
+        return [reduced(off, reduction)]
+    return [reduced(aten("where")(off < beta, 0.5 * off * off / beta, off - 0.5 * beta), reduction)]
 
 
 def permuted(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> list[Tensor]:
@@ -223,13 +213,13 @@ def batch_norm_by_parts(
         return [*found, running_mean, running_var]
     dims = [dim for dim in range(input.ndim) if dim != 1]
     along = [1, -1] + [1] * (input.ndim - 2)
-    x = _wide(input)
+    x = widened(input)
     mean, spread = x.mean(dims), x.var(dims, correction=0)
     scale = (spread + eps).rsqrt()
     normalized = (x - mean.view(along)) * scale.view(along)
     normalized = normalized if weight is None else normalized * weight.view(along)
     normalized = normalized if bias is None else normalized + bias.view(along)
-    before = (_wide(running_mean), _wide(running_var))
+    before = (widened(running_mean), widened(running_var))
     averages = [old.lerp(new, momentum) for old, new in zip(before, (mean, x.var(dims, correction=1)))]
     return [
         normalized.to(input.dtype),
@@ -286,7 +276,7 @@ def full_tensor(number: Any, like: Tensor) -> Tensor:
 def hypot_of_parts(self: Tensor, other: Tensor) -> list[Tensor]:
     """In parts of the larger one, whose square may be too large or too small for a float."""
     dtype = (self + other).dtype
-    x, y = _wide(self.to(dtype)).abs(), _wide(other.to(dtype)).abs()
+    x, y = widened(self.to(dtype)).abs(), widened(other.to(dtype)).abs()
     larger, smaller = aten("maximum")(x, y), aten("minimum")(x, y)
     part = aten("where")(larger == 0, larger, smaller / larger)
     length = larger * (1 + part * part).sqrt()
@@ -295,7 +285,7 @@ def hypot_of_parts(self: Tensor, other: Tensor) -> list[Tensor]:
 
 def erfc_by_erf(self: Tensor) -> list[Tensor]:
     dtype = self.erf().dtype
-    x = _wide(self.to(dtype))
+    x = widened(self.to(dtype))
     tail = _erfc_tail(x.abs().clamp(1, 30))
     far = aten("where")(x < 0, 2 - tail, tail)
     return [aten("where")(x.abs() > 1, far, 1 - x.erf()).to(dtype)]

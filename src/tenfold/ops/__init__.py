@@ -19,6 +19,7 @@ from tenfold.ops import (  # noqa: F401
     ctc,
     detection,
     differences,
+    dirichlet,
     distance,
     distinct,
     division,

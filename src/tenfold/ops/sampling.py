@@ -295,20 +295,3 @@ def _gamma_attempt(state, shape):
     bound = x * x * 0.5 + d * (1.0 - v + flat.log(flat.maximum(v, 1e-300)))
     accepted = flat.logical_and(flat.gt(y, 0.0), flat.lt(flat.log(above_zero(random)), bound))
     return state, d * v, accepted
-
-
-@op(
-    "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
-    random=True,
-    method=False,
-    samples=lambda: [S(T(3, 4, low=0.5, high=5)), S(T(2, 3, 4, low=0.5, high=2))],
-)
-def _sample_dirichlet(state, concentration):
-    """Points of the simplex: gamma draws, divided by their sum over the last dimension."""
-    dtype = floating("_sample_dirichlet", concentration.dtype)
-    # Small concentrations give draws that are zero in float32, and points at neither end.
-    drawn, state = _standard_gamma(state, flat.convert(concentration, F64))
-    dims = (-1,) if drawn.rank else ()
-    info = dtypes.finfo(dtype)
-    point = flat.convert(drawn / flat.sum(drawn, dims, keepdim=True), dtype)
-    return flat.minimum(flat.maximum(point, info.tiny), 1 - info.eps / 2), state

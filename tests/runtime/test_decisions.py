@@ -9,7 +9,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.base.watched_sizes import Asked, Watched, plain
-from tenfold.runtime import recordings
+from tenfold.runtime import decisions, recordings
 
 SIZES = (20, 25, 21, 29, 30, 45, 37, 40, 17, 32)
 TABLE = [i * i % 7 for i in range(100)]
@@ -127,3 +127,13 @@ def test_what_is_returned_holds_plain_numbers() -> None:
     for size in (20, 25, 30):
         total, width = compiled(tn.ones(size, 3))
         assert total.item() == 3 * size and type(width) is int and width == 3
+
+
+def test_verdicts_on_sizes_are_remembered_up_to_a_bound(monkeypatch) -> None:
+    monkeypatch.setattr(decisions, "KEPT", 6)
+    decide = lambda n: 2 if n in (27,) else 3
+    compiled = tn.compile(lambda x: x * decide(x.shape[0]))
+    for size in [20, 25, *range(17, 33), *range(17, 33)]:
+        assert compiled(tn.ones(size))[0].item() == decide(size), f"at {size}"
+    proofs = [program.proof for program in compiled.programs._open.specializations()]
+    assert proofs and all(len(proof.known) <= 6 for proof in proofs)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold.base.bounded import Bounded
 from tenfold.base.errors import TenfoldError
 from tenfold.base.garbage import uncollected
 from tenfold.base.watched_sizes import COMPARISONS, Asked
@@ -26,6 +27,7 @@ from tenfold.flat.sizes import Formulas, Open
 
 Range = tuple[int, int]
 MOST = 1 << 20  # combinations of sizes that are looked at
+KEPT = 4096  # sizes of which it is remembered whether the program serves them
 
 
 def holds_throughout(asked: Sequence[Sequence[Asked]], ranges: Mapping[Open, Range]) -> bool:
@@ -81,7 +83,9 @@ class Proof:
         self.bounds = [count.bound for count in counted]
         self.counted = [count.symbol for count in counted]
         self.text = self._text(program, list(ranges), self.counted)
-        self.known = dict.fromkeys(zip(*[symbol.values for symbol in ranges]), True)
+        self.known = Bounded(KEPT)  # by sizes
+        for recorded in zip(*[symbol.values for symbol in ranges]):
+            self.known.get(recorded, lambda: True)
 
     def holds(self, sizes: Sequence[int], function: Function) -> bool:
         """Whether it is, given the function as it was recorded at these sizes: those of arguments, then those

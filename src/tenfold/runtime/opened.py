@@ -273,17 +273,8 @@ class OpenSpecialization(Specialization):
         size, the function is recorded once for each size that comes."""
         if self.proof is None:
             return True
-        known, sizes = self.proof.known, tuple(self.open.sizes(shapes))
-        if sizes not in known:
-            try:
-                plan = recorder.at(shapes)
-                require_alike(self.plan, plan)
-                function = executables.lowered(plan.trace, plan.device, OPEN)
-            except TenfoldError:
-                known[sizes] = False
-            else:
-                known[sizes] = self.proof.holds(sizes, function)
-        return known[sizes]
+        proof, sizes = self.proof, tuple(self.open.sizes(shapes))
+        return proof.known.get(sizes, lambda: _holds_at(sizes, proof, recorder, self.plan, shapes))
 
     def described(self, owners: Owners) -> list[str]:
         places: dict[int, list[str]] = {}

@@ -127,3 +127,42 @@ def test_tangents_pass_no_grad_and_not_detach(make):
         return [each.item() for each in found]
 
     np.testing.assert_allclose(derivatives(tn), derivatives(torch), rtol=1e-6)
+
+
+def _scaled_through_detach(t):
+    def f(x):
+        y = x * 1
+        y.detach().mul_(2.0)
+        return (y**3).sum()
+
+    return f
+
+
+def _moved_through_detach(t):
+    def f(x):
+        y = x.clone()
+        y.detach().mul_(x)
+        return (y**3).sum()
+
+    return f
+
+
+def _read_through_detach(t):
+    def f(x):
+        y = x * x
+        return (y.detach().mul_(2) * x * y).sum()
+
+    return f
+
+
+@pytest.mark.parametrize("make", [_scaled_through_detach, _moved_through_detach, _read_through_detach])
+def test_tangents_of_gradients_pass_by_what_is_written_through_detach(make):
+    def derivatives(t):
+        function, x, f = make(t), t.tensor([2.0, 3.0]), t.func
+        seconds = [
+            f.hessian,
+            *[lambda g, a=a, b=b: a(b(g)) for a in (f.jacfwd, f.jacrev) for b in (f.jacfwd, f.grad)],
+        ]
+        return [second(function)(x).tolist() for second in seconds]
+
+    np.testing.assert_allclose(derivatives(tn), derivatives(torch), rtol=1e-5)

@@ -190,7 +190,7 @@ def _detours(recording: Recording, what: str) -> Detours:
     """Where gradients go that pass by what the function writes without them."""
     before = recording.recorder.before.values()
     written = {value.origin.of for value in before if value.origin is not None}
-    return detours(recording.trace, recording.origins, written, what)
+    return detours(recording.trace, recording.origins, written, what, forward=what == "jvp")
 
 
 def whole(storage: Storage) -> Tensor:

@@ -39,15 +39,20 @@ NONE = Detours({}, {})
 
 
 def detours(
-    trace: Trace, origins: Sequence[Origin | None], written: Collection[Origin], what: str
+    trace: Trace,
+    origins: Sequence[Origin | None],
+    written: Collection[Origin],
+    what: str,
+    forward: bool = False,
 ) -> Detours:
     """The detours on the way from outputs that have `origins`. `written` are leaves from outside that the
-    program writes; `what` differentiates it."""
+    program writes; `what` differentiates it. In `forward` mode every node is on the way: tangents pass
+    `no_grad`, and the results of an inner level of differentiation, which have no origin."""
     places = {node: i for i, node in enumerate(trace.nodes)}
     inputs = {leaf: (-1 - i, 0) for i, leaf in enumerate(trace.leaves)}
     leaves = {_key(leaf.origin): place for leaf, place in inputs.items() if leaf.origin is not None}
 
-    def detour(origin: Origin, at: Place, before: int) -> Place | None:
+    def detour(origin: Origin, at: Place, before: int, required: bool) -> Place | None:
         place = leaves.get(_key(origin))
         if place is None and origin.node in places:
             place = places[origin.node], origin.index
@@ -55,7 +60,7 @@ def detours(
             return None
         if place is not None and place[0] < before:
             return place
-        if origin.passes_by or origin.of in written:
+        if required and (origin.passes_by or origin.of in written):
             raise TraceError(
                 "gradients pass by a write inside no_grad, and go to what the function does not read",
                 help="write outside of the function, or call backward() inside it",
@@ -63,26 +68,33 @@ def detours(
         return None  # a leaf that the function made itself
 
     found = Detours({}, {})
-    stack = []
+    nodes = []
     for i, (origin, at) in enumerate(zip(origins, trace.outputs, strict=False)):
         if origin is not None:
-            place = detour(origin, at, len(trace.nodes))
+            place = detour(origin, at, len(trace.nodes), True)
             if place is not None:
                 found.outputs[i] = place
-            stack.append(origin)
+            nodes.append(origin.node)
     seen: set[Any] = set()
-    while stack:
-        node = stack.pop().node
-        if node in seen or node not in places:
-            continue
-        seen.add(node)
-        for operand in node.inputs:
-            if operand.origin is not None:
-                stack.append(operand.origin)
-                if operand not in inputs:
-                    place = detour(operand.origin, (places[operand.node], operand.index), places[node])
-                    if place is not None:
-                        found.operands[operand] = place
+
+    def follow(nodes: list[Any], required: bool) -> None:
+        while nodes:
+            node = nodes.pop()
+            if node in seen or node not in places:
+                continue
+            seen.add(node)
+            for operand in node.inputs:
+                if operand.origin is not None:
+                    nodes.append(operand.origin.node)
+                    if operand not in inputs:
+                        at = places[operand.node], operand.index
+                        place = detour(operand.origin, at, places[node], required)
+                        if place is not None:
+                            found.operands[operand] = place
+
+    follow(nodes, True)
+    if forward:
+        follow(list(trace.nodes), False)
     return found
 
 

@@ -176,3 +176,15 @@ def test_every_op_has_a_rule_or_is_known_to_have_none():
         if kind.name and kind.__module__.startswith("tenfold.flat"):
             everything.add(kind)
     assert {each.__name__ for each in everything - set(OPEN) - {e.Unary, e.Binary}} == known
+
+
+def test_windows_smaller_than_a_row_are_read_at_open_sizes():
+    read = tn.func.vmap(lambda row, at: row.narrow(0, at, 2))
+    compiled = tn.compile(read, dynamic=True)
+    with counting_compiles() as compiles:
+        for size in (5, 16, 2, 9):
+            x = np.random.default_rng(size).normal(size=(size, 4)).astype(np.float32)
+            at = np.arange(size) % 3
+            expected = np.stack([row[i : i + 2] for row, i in zip(x, at)])
+            np.testing.assert_array_equal(compiled(tn.tensor(x), tn.tensor(at)).numpy(), expected)
+    assert compiles == 1

@@ -65,7 +65,9 @@ def test_one_plan_serves_all_programs_that_differ_in_numbers_alone(
 ):
     planned = []
     plan = programs.planned
-    monkeypatch.setattr(programs, "planned", lambda program: planned.append(program) or plan(program))
+    monkeypatch.setattr(
+        programs, "planned", lambda *given, **how: planned.append(given) or plan(*given, **how)
+    )
     x = np.linspace(0.1, 1, 6, dtype="float32").reshape(2, 3)
 
     def gradient_of(lib, scales, rows):

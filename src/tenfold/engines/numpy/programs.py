@@ -20,10 +20,11 @@ from tenfold.flat.composite import Composite
 from tenfold.flat.elementwise import Add
 from tenfold.flat.ir import Function, Op, TensorType, Value, in_order
 from tenfold.flat.structured import Check
+from tenfold.ops.callee import Callee
 from tenfold.trace.collect import Trace
 from tenfold.trace.gradient import NOTHING, Backward, GradientNode, backward_of
 from tenfold.trace.graph import Node, Value as TraceValue
-from tenfold.trace.late_numbers import loose_key, open_numbers, varies
+from tenfold.trace.late_numbers import loose_key, varies
 
 AGAIN = 32  # runs of a program after which one plan of all its parts saves more than it takes to make
 MOST = 50_000  # parts of all plans that are kept, of some hundred bytes each
@@ -40,8 +41,7 @@ def run_program(program: Trace, arrays: Sequence[Array]) -> list[Array]:
         )
     made, numbers = planned_once(program)
     if numbers is not None:
-        given = [*arrays, *map(np.asarray, numbers)]
-        arrays = [given[place] for place in made.order]
+        arrays = [*arrays, *map(np.asarray, numbers)]
     with np.errstate(all="ignore"):
         return run_plan(made, tuple(arrays))
 
@@ -60,9 +60,7 @@ class Known:
             self.plan = planned(program)
 
     def open(self, program: Trace) -> ProgramPlan:
-        opened = open_numbers(program, program.device)
-        self.loose = planned(opened.program)
-        self.loose.order = opened.order
+        self.loose = planned(program, opened=True)
         return self.loose
 
     @property
@@ -86,30 +84,28 @@ def planned_once(program: Trace) -> tuple[ProgramPlan, Sequence[int | float] | N
 
 
 class Part:
-    """What computes some values: `plan` makes the steps for those of its `results` that are needed. `places`
-    says where its inputs are, and `results` where each result will be."""
+    """What computes some values: `planned` makes the steps for those of its `results` that are needed.
+    `places` says where its inputs are, and `results` where each result will be."""
 
-    __slots__ = ("places", "plan", "results")
+    __slots__ = ("places", "planned", "results")
 
-    def __init__(self, plan: Callable[[Values], Plan], places: Sequence[int], results: dict[Value, int]):
-        self.plan = plan
-        self.places = tuple(places)
+    def __init__(self, planned: Callable[[Values], Plan], places: Sequence[int], results: dict[Value, int]):
+        self.planned = planned
+        self.places = places
         self.results = results
 
 
 class ProgramPlan:
     """The parts of a program, in order: of each the plan, the slots of its inputs and of its results, and
-    those to be freed. `taken` has the memory that belongs to the plans. If it takes Python numbers, `order`
-    says which of the leaves, and after them the numbers, it takes."""
+    those to be freed. `taken` has the memory that belongs to the plans."""
 
-    __slots__ = ("arity", "flat", "order", "results", "runs", "slots", "steps", "taken", "weight")
+    __slots__ = ("arity", "flat", "results", "runs", "slots", "steps", "taken", "weight")
 
     def __init__(
         self, arity: int, slots: list[Array | None], parts: Sequence[Part], results: tuple[int, ...]
     ):
         """No part is taken that nothing needs."""
         self.arity, self.slots, self.results = arity, slots, results
-        self.order: tuple[int, ...] = ()
         self.flat: Plan | None = None  # one plan of all parts, for a program that runs again and again
         self.runs = 0
         self.taken = {id(memory_of(slot)) for slot in slots if slot is not None}
@@ -117,10 +113,12 @@ class ProgramPlan:
         used = {place for place, slot in enumerate(slots) if slot is not None}
         used.update(results)
         for part in reversed(parts):
-            needed = {value: place for value, place in part.results.items() if place in used}
-            if not needed:
-                continue
-            steps = part.plan(tuple(needed))
+            outs = part.results
+            if not used.issuperset(outs.values()):
+                outs = {value: place for value, place in outs.items() if place in used}
+                if not outs:
+                    continue
+            steps = part.planned(tuple(outs))
             freed = []
             for place in part.places:
                 if place not in used:
@@ -128,7 +126,7 @@ class ProgramPlan:
                     freed.append(place)
             if steps.taken:
                 self.taken |= steps.taken
-            self.steps.append((steps, part.places, tuple(needed.values()), freed))
+            self.steps.append((steps, part.places, tuple(outs.values()), freed))
         self.steps.reverse()
         self.weight = len(self.steps)
 
@@ -169,12 +167,15 @@ class ProgramPlan:
         return Plan(self.arity, slots, raw, [moved[place] for place in self.results], True)
 
 
-def planned(program: Trace) -> ProgramPlan:
-    """The parts of a program."""
+def planned(program: Trace, opened: bool = False) -> ProgramPlan:
+    """The parts of a program; of an `opened` one, which takes its numbers as inputs after its leaves."""
     builder = _ProgramBuilder(len(program.leaves))
     leaves = {leaf: place for place, leaf in enumerate(program.leaves)}
-    computed: dict[Any, list[int]] = {}
-    for node in program.nodes:
+    callees = [node.callee.loose if opened else (node.callee, ()) for node in program.nodes]
+    numbers = [builder.slot() for _, own in callees for _ in own]
+    arity, taken = builder.count, iter(numbers)
+    computed: dict[Any, Sequence[int]] = {}
+    for node, (callee, own) in zip(program.nodes, callees, strict=True):
         given = [
             leaves[operand] if operand in leaves else computed[operand.node][operand.index]
             for operand in node.inputs
@@ -183,7 +184,8 @@ def planned(program: Trace) -> ProgramPlan:
             if isinstance(node, GradientNode):
                 computed[node] = builder.gradient(node, given)
             else:
-                computed[node] = builder.node(node, given)
+                given += [next(taken) for _ in own]
+                computed[node] = builder.node(node, callee, given)
         except TenfoldError as error:
             raise error.located(node.callee.name, node.source) from None
     results = [
@@ -193,7 +195,20 @@ def planned(program: Trace) -> ProgramPlan:
     slots: list[Array | None] = [None] * builder.count
     for place, constant in builder.constants.items():
         slots[place] = constant
-    return ProgramPlan(len(leaves), slots, builder.parts, tuple(results))
+    return ProgramPlan(arity, slots, builder.parts, tuple(results))
+
+
+class _Frame:
+    """A node in a program that is being planned: where its inputs are, where values of its fragment are, and
+    the part that computes them."""
+
+    __slots__ = ("callee", "inputs", "part", "places")
+
+    def __init__(self, callee: Callee, inputs: Sequence[int], part: Part):
+        self.callee = callee
+        self.inputs = inputs
+        self.part = part
+        self.places: Slots = dict(zip(callee.fragment.params, inputs, strict=True))
 
 
 class _ProgramBuilder:
@@ -203,8 +218,7 @@ class _ProgramBuilder:
         self.count = arity
         self.parts: list[Part] = []
         self.constants: dict[int, Array] = {}
-        self.frames: dict[Node, tuple[Slots, Part]] = {}  # for each node, where values of its fragment are
-        self.inputs: dict[Node, Sequence[int]] = {}  # and where its inputs are
+        self.frames: dict[Node, _Frame] = {}
 
     def slot(self) -> int:
         self.count += 1
@@ -220,23 +234,18 @@ class _ProgramBuilder:
         self.parts.append(part)
         return part
 
-    def node(self, node: Node, given: Sequence[int]) -> list[int]:
-        """Add a node; gives where its results will be."""
-        fragment = node.callee.fragment
-        frame = dict(zip(fragment.params, given, strict=True))
-        new = [result for result in fragment.results if result not in frame]
-        part = self.add(lambda needed: _forward(node, needed), given, new)
-        frame.update(part.results)
-        self.frames[node] = frame, part
-        self.inputs[node] = given
-        return [frame[result] for result in fragment.results]
-
-    def saved(self, node: Node, value: Value) -> int:
-        """Where a value of a node's fragment is that its gradient needs."""
-        frame, part = self.frames[node]
-        if value not in frame:
-            frame[value] = part.results[value] = self.slot()
-        return frame[value]
+    def node(self, node: Node, callee: Callee, given: Sequence[int]) -> list[int]:
+        """Add a node, as a call of this callee; gives where its results will be."""
+        results = callee.fragment.results
+        part = Part(lambda needed: _forward(callee, node.source, needed), given, {})
+        self.parts.append(part)
+        self.frames[node] = frame = _Frame(callee, given, part)
+        places = frame.places
+        for result in results:
+            if result not in places:
+                places[result] = part.results[result] = self.count
+                self.count += 1
+        return [places[result] for result in results]
 
     def sum(self, x: int, y: int, type: TensorType) -> int:
         """Add a part that adds two values of a type; gives where the sum will be."""
@@ -255,49 +264,53 @@ class _ProgramBuilder:
         # Where results of nodes on the path are that have their data: among the inputs of later nodes. Their
         # gradients need not compute them again.
         settled: dict[int, int] = {}
-        for forward, numbers in zip(node.path, wiring.inputs, strict=True):
-            places = self.inputs[forward]
-            for i, number in enumerate(numbers):
-                if number != NOTHING and _is_result(forward.inputs[i]):
-                    settled[number] = places[i]
+        frames = [self.frames[forward] for forward in node.path]
+        for forward, frame, numbers in zip(node.path, frames, wiring.inputs, strict=True):
+            for operand, place, number in zip(forward.inputs, frame.inputs, numbers):
+                if number != NOTHING and operand.buffer is not None and _is_result(operand):
+                    settled[number] = place
         types = [operand.type for operand in node.inputs]
         for number, place, type in zip(wiring.starts, cotangents, types, strict=True):
             add(number, place, type)
         for k in range(len(node.path) - 1, -1, -1):
-            forward, results = node.path[k], wiring.results[k]
+            frame, results, numbers = frames[k], wiring.results[k], wiring.inputs[k]
             given = tuple([number in found for number in results])
             if True not in given:
                 continue
-            frame, _ = self.frames[forward]
-            for value, number in zip(forward.callee.fragment.results, results, strict=True):
+            for value, number in zip(frame.callee.fragment.results, results, strict=True):
                 if number in settled:
-                    frame[value] = settled[number]
-            wanted = tuple([number != NOTHING for number in wiring.inputs[k]])
+                    frame.places[value] = settled[number]
             try:
-                backward = backward_of(forward.callee, given, wanted)
-                places = [found[number] for number, has in zip(results, given) if has]
-                pulled = self.pulled(forward, backward, places)
+                backward = backward_of(frame.callee, given, tuple([number != NOTHING for number in numbers]))
+                pulled = self.pulled(
+                    frame, backward, [found[number] for number in results if number in found]
+                )
             except TenfoldError as error:
-                raise error.located(forward.callee.name, forward.source) from None
-            for number, place, result in zip(wiring.inputs[k], pulled, backward.results, strict=True):
+                raise error.located(frame.callee.name, node.path[k].source) from None
+            for number, pull, result in zip(numbers, pulled, backward.results):
                 if result is not None:
-                    add(number, place, result.type)
+                    add(number, pull, result.type)
         return [
             found[number] if number in found else self.constant(np.zeros(type.shape, type.dtype.numpy))
             for number, type in zip(wiring.wants, node.callee.result_types, strict=True)
         ]
 
-    def pulled(self, node: Node, backward: Backward, cotangents: Sequence[int]) -> list[int]:
+    def pulled(self, frame: _Frame, backward: Backward, cotangents: Sequence[int]) -> list[int]:
         """Add the gradient of a node; gives where the cotangents of its inputs will be, -1 for none."""
         if backward.plan is None:
-            backward.plan = _Pull(node.callee.fragment, backward)
+            backward.plan = _Pull(frame.callee.fragment, backward)
         pull: _Pull = backward.plan
-        places = [*[self.saved(node, save) for save in pull.saves], *cotangents]
-        frame = dict(zip(pull.params, places, strict=True))
-        new = [result for result in backward.results if result is not None and result not in frame]
-        if new:
-            frame.update(self.add(pull.planned, places, new).results)
-        return [-1 if result is None else frame[result] for result in backward.results]
+        places = []
+        for save in pull.saves:
+            if save not in frame.places:
+                frame.places[save] = frame.part.results[save] = self.slot()
+            places.append(frame.places[save])
+        places += cotangents
+        new = self.add(pull.planned, places, pull.new).results if pull.new else {}
+        return [
+            -1 if result is None else new[result] if place < 0 else places[place]
+            for result, place in pull.results
+        ]
 
     def constant(self, array: Array) -> int:
         place = self.slot()
@@ -310,16 +323,15 @@ def _is_result(value: TraceValue) -> bool:
     return value.buffer is not None and value.origin is not None and not value.origin.passes_by
 
 
-def _forward(node: Node, needed: Values) -> Plan:
-    """The plan of a node for some values of its fragment, which its callee keeps. Checks know the line of the
-    user's program, so that a node with checks has a plan of its own."""
-    callee = node.callee
+def _forward(callee: Callee, source: Any, needed: Values) -> Plan:
+    """The plan of a call for some values of its fragment, which the callee keeps. Checks know the line of the
+    user's program, so that a call with checks has a plan of its own."""
     known = callee.plans.get(needed)
     if known is None:
         fragment = callee.fragment
         builder = Builder()
         builder.parameters(fragment.params)
-        builder.ops(fragment.ops, builder.places, node.source)
+        builder.ops(fragment.ops, builder.places, source)
         known = builder.finished(needed)
         if not _checks(fragment.ops):
             callee.plans[needed] = known
@@ -348,7 +360,12 @@ class _Pull:
             *self.saves,
             *[cotangent for cotangent in backward.cotangents if cotangent is not None],
         ]
-        given = set(self.params)
+        given = {param: place for place, param in enumerate(self.params)}
+        self.new = [result for result in dict.fromkeys(results) if result not in given]
+        # Each result, and where among the parameters it is, -1 if it is none of them.
+        self.results = [
+            (result, -1 if result is None else given.get(result, -1)) for result in backward.results
+        ]
         used = set(results)
         self.ops: list[Op] = []
         for op in reversed(in_order(results)):

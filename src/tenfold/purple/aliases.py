@@ -20,7 +20,7 @@ def lent_by_owned(
     Where something else holds that too (`held`), to let go of it earlier would free nothing."""
     definitions: Definitions = {}
     others: set[Variable] = set(function.all_params) | lent
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         if isinstance(statement, Let):
             definitions.setdefault(statement.var, []).append(statement)
         elif isinstance(statement, ir.LetTry):
@@ -30,7 +30,7 @@ def lent_by_owned(
     once = _defined_once(function.body, frozenset())[0] - set(function.all_params)
     owners = {var for var in once if len(definitions[var]) == 1} | _settled(function, definitions)
     owners = {var for var in owners if var.is_managed and var not in lent}
-    needed = live_after_calls(function)
+    needed = function.once(live_after_calls)
 
     def is_root(let: Let) -> bool:
         """Whether a definition gives what is owned and held on to, or a part of what something else holds."""
@@ -57,7 +57,7 @@ def _settled(function: Function, definitions: Definitions) -> set[Variable]:
     """The parameters that nothing assigns to, but for the default of a keyword that a call does not give."""
     asks = {let.var: let.op.args[0] for lets in definitions.values() for let in lets if _asks(let)}
     defaults: set[int] = set()
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         if isinstance(statement, ir.If) and statement.test in asks:
             inside = ir.statements(statement.then)
             defaults |= {

@@ -22,8 +22,9 @@ from tenfold.purple.outlived import names_of_params, outlived, tensor_makers, wa
 from tenfold.purple.usage import uses_tensors
 
 
-def borrow(module: ir.Module) -> None:
-    """Mark the borrowed parameters and the variables that are lent."""
+def borrow(module: ir.Module) -> effects.Writing:
+    """Mark the borrowed parameters and the variables that are lent. What each function may write, which
+    nothing here changes, is asked for on the way."""
     functions = [*module.functions, module.main]
     makers = tensor_makers(module) if uses_tensors(module.program) else set()
     eager: set[Variable] = set()
@@ -32,7 +33,7 @@ def borrow(module: ir.Module) -> None:
     eager |= _handed_on(functions, eager)
     writing = effects.writers(module)
     _give_up_tail_calls(functions)
-    live = {id(function): live_after_calls(function) for function in functions}
+    live = {id(function): function.once(live_after_calls) for function in functions}
     freshness = Freshness(functions, live)
     lent = _settle(module, functions, writing, live, eager, freshness)
     lendable = lambda function: _lendable(module, function, writing[id(function)])
@@ -45,6 +46,8 @@ def borrow(module: ir.Module) -> None:
         for var, owner in aliases.items():
             var.lender = owner
         number = Shares(number, function.lends is not None).block(function.body)
+        function.changed()
+    return writing
 
 
 def _settle(
@@ -91,7 +94,7 @@ def _settle(
 def _callers(functions: list[Function]) -> dict[int, set[Function]]:
     found: dict[int, set[Function]] = {id(function): set() for function in functions}
     for function in functions:
-        for statement in ir.statements(function.body):
+        for statement in function.statements():
             called = effects.passes(statement)
             if called is not None:
                 found[id(called[0])].add(function)
@@ -103,8 +106,8 @@ def _handed_on(functions: list[Function], eager: set[Variable]) -> set[Variable]
     passed_on: set[tuple[Variable, Variable]] = set()
     for function in functions:
         names = names_of_params(function, {param for param in function.params if param.borrowed})
-        needed = live_after_calls(function)
-        for statement in ir.statements(function.body):
+        needed = function.once(live_after_calls)
+        for statement in function.statements():
             called = effects.passes(statement)
             for param, arg in zip(called[0].all_params, called[1]) if called is not None else ():
                 if isinstance(arg, Variable) and arg not in needed[id(statement)]:
@@ -124,7 +127,7 @@ def _give_up_tail_calls(functions: list[Function]) -> None:
     while changed:
         changed = False
         for function in functions:
-            for statement in ir.statements(function.body):
+            for statement in function.statements():
                 if isinstance(statement, ir.TailCall):
                     more = {id(statement.function)} | reach[id(statement.function)]
                     if not more <= reach[id(function)]:
@@ -155,6 +158,7 @@ def _plain_calls(function: Function, block: ir.Block, reach: dict[int, set[int]]
                         Let(result, ir.CallKnown(each.args, callee), each.place),
                         ir.Return(result),
                     ]
+                    function.changed()
     return number
 
 
@@ -164,7 +168,7 @@ def _is_owned(atom: Atom) -> bool:
 
 def _all(function: Function) -> list[Variable]:
     return function.all_params + [
-        statement.var for statement in ir.statements(function.body) if isinstance(statement, Let)
+        statement.var for statement in function.statements() if isinstance(statement, Let)
     ]
 
 
@@ -226,7 +230,7 @@ def _taken_apart(function: Function) -> set[Variable]:
     is freed earlier where it owns them."""
     names = names_of_params(function, set(function.params))
     found: set[Variable] = set()
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         if isinstance(statement, Let) and effects.gives_part(statement.op) == "pair":
             found |= names.get(statement.op.args[0], set())
     return found
@@ -248,7 +252,7 @@ def _passed(
         borrowed = {param for param in function.all_params if param.borrowed}
         looks, names = lent[id(function)] | borrowed, names_of_params(function, borrowed)
         needed = live[id(function)]
-        for statement in ir.statements(function.body):
+        for statement in function.statements():
             called = effects.passes(statement)
             for param, arg in zip(called[0].all_params, called[1]) if called is not None else ():
                 if isinstance(arg, Variable) and (arg in looks or arg in needed[id(statement)]):
@@ -286,7 +290,7 @@ def _given_back(function: Function) -> set[Variable]:
     """The parameters that a function returns as they are, under this name or another: a caller that passes
     what nothing else holds gets it back so."""
     names = names_of_params(function, set(function.params))
-    returned = [each.value for each in ir.statements(function.body) if isinstance(each, ir.Return)]
+    returned = [each.value for each in function.statements() if isinstance(each, ir.Return)]
     return {param for value in returned for param in names.get(value, ())}
 
 
@@ -294,7 +298,7 @@ def _lendable(module: ir.Module, function: Function, writes: frozenset[str]) -> 
     """The variables that only look at what a borrowed parameter or a constant global holds. Parts are lent in
     functions that let no such part be written."""
     definitions: dict[Variable, list[ir.Op]] = {}
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         if isinstance(statement, ir.LetTry):
             definitions.setdefault(statement.var, []).append(ir.Op([]))
         elif isinstance(statement, Let):
@@ -319,7 +323,7 @@ def _looked_into(function: Function) -> set[Variable]:
     """The variables whose parts a function looks at, under this name or another, and those that are such
     parts."""
     found = _taken_apart(function)
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         part = effects.looks_into(statement.op) if isinstance(statement, Let) else None
         if isinstance(statement, Let) and part is not None:
             found |= {
@@ -372,7 +376,7 @@ def _unborrowable(
     `sharing`: those whose callers only look at what they pass; they may share it."""
     found: set[Variable] = set()
     held = lent | {param for param in function.all_params if param.borrowed}
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         if (
             isinstance(statement, Let)
             and statement.var.borrowed

@@ -61,7 +61,7 @@ def rebuilt(function: Function) -> set[Variable]:
     """The parameters that are taken apart, at once or along their rests, before something of the size of
     their parts is made: its memory can be theirs, if they are owned."""
     sources: dict[Variable, Variable] = {}
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         match statement:
             case Let(
                 op=ir.Copy(args=[Variable() as source]) | ir.Prim(name="cdr", args=[Variable() as source])

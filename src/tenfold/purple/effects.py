@@ -145,7 +145,7 @@ def writers(module: ir.Module) -> Writing:
     callees: dict[int, set[int]] = {UNKNOWN: {id(function) for function in functions if function.escapes}}
     nobody = dict.fromkeys(found, NOTHING)
     for function in functions:
-        body = ir.statements(function.body)
+        body = function.statements()
         found[id(function)] = NOTHING.union(*(writes(each, nobody) for each in body))
         callees[id(function)] = {callee for each in body for callee in _reached(each)}
     changed = True

@@ -19,38 +19,52 @@ class Freshness:
                 self.held.update(function.params)
             self.held.update(function.captured)
             self.held |= _shared(function, live[id(function)])
-        statements = {id(function): ir.statements(function.body) for function in functions}
-        changed = True
-        while changed:
-            before = len(self.held) + len(self.held_results)
-            for function in functions:
-                self.look_at(function, statements[id(function)])
-            changed = len(self.held) + len(self.held_results) > before
-        self.made = _made(functions, statements)  # results of functions that make them on some path
+        self.waiting = dict.fromkeys(functions)  # those to look at again
+        self.owners = {param: function for function in functions for param in function.all_params}
+        self.callers: dict[int, list[Function]] = {id(function): [] for function in functions}
+        for function in functions:
+            for callee in {id(callee) for callee, _ in function.once(calls)}:
+                self.callers[callee].append(function)
+        while self.waiting:
+            function = next(iter(self.waiting))
+            del self.waiting[function]
+            self.look_at(function)
+        self.made = _made(functions)  # results of functions that make them on some path
 
     def is_fresh(self, atom: Atom) -> bool:
         if isinstance(atom, Variable):
             return atom not in self.held
         return ir.is_immediate(atom.value)
 
-    def look_at(self, function: Function, statements: list[ir.Statement]) -> None:
-        for statement in statements:
-            called = effects.passes(statement)
-            if called is not None:
-                pairs = zip(called[0].all_params, called[1])
-                self.held |= {param for param, arg in pairs if not self.is_fresh(arg)}
-            match statement:
-                case Let():
+    def look_at(self, function: Function) -> None:
+        more = True
+        while more:
+            more = False
+            for statement in function.statements():
+                if isinstance(statement, Let):
                     if statement.var not in self.held and not self.makes_fresh(statement.op):
                         self.held.add(statement.var)
-                case ir.LetTry():
+                        more = function.once(has_loops)
+                elif isinstance(statement, ir.LetTry) and statement.var not in self.held:
                     self.held.add(statement.var)
-                case ir.Return() if not self.is_fresh(statement.value):
-                    self.held_results.add(id(function))
-                case ir.TailCall() if id(statement.function) in self.held_results:
-                    self.held_results.add(id(function))
-                case ir.TailClosure():
-                    self.held_results.add(id(function))
+                    more = function.once(has_loops)
+        for callee, arguments in function.once(calls):
+            for param, arg in zip(callee.all_params, arguments):
+                if param not in self.held and not self.is_fresh(arg):
+                    self.held.add(param)
+                    self.waiting[self.owners[param]] = None
+        if id(function) not in self.held_results and any(map(self.gives_held, function.statements())):
+            self.held_results.add(id(function))
+            self.waiting |= dict.fromkeys(self.callers[id(function)])
+
+    def gives_held(self, each: ir.Statement) -> bool:
+        """Whether a statement makes what something else holds the function's result."""
+        match each:
+            case ir.Return():
+                return not self.is_fresh(each.value)
+            case ir.TailCall():
+                return id(each.function) in self.held_results
+        return isinstance(each, ir.TailClosure)
 
     def makes_fresh(self, op: ir.Op) -> bool:
         match op:
@@ -65,7 +79,17 @@ class Freshness:
         return isinstance(op, ir.Convert | ir.MakeRecord | ir.MakeClosure)
 
 
-def _made(functions: list[Function], statements: dict[int, list[ir.Statement]]) -> set[Variable]:
+def calls(function: Function) -> list[tuple[Function, list[Atom]]]:
+    """The known functions that a function calls, and what it passes to each."""
+    return list(filter(None, map(effects.passes, function.statements())))
+
+
+def has_loops(function: Function) -> bool:
+    """Whether a variable may be read before the statement that defines it, in the turn before."""
+    return any(isinstance(each, ir.Loop) for each in function.statements())
+
+
+def _made(functions: list[Function]) -> set[Variable]:
     """The variables that hold what a function called makes on some of its paths, if not on all."""
     found: set[Variable] = set()
     makers = {id(function) for function in functions if function.has_hole}
@@ -73,7 +97,7 @@ def _made(functions: list[Function], statements: dict[int, list[ir.Statement]]) 
     while len(found) + len(makers) > before:
         before = len(found) + len(makers)
         for function in functions:
-            for statement in statements[id(function)]:
+            for statement in function.statements():
                 match statement:
                     case Let(op=ir.CallKnown(function=callee)) if id(callee) in makers:
                         found.add(statement.var)
@@ -89,7 +113,7 @@ def _made(functions: list[Function], statements: dict[int, list[ir.Statement]]) 
 def _shared(function: Function, needed: LiveAfter) -> set[Variable]:
     """The variables whose value something takes over, or may keep, while the function goes on using it."""
     found: set[Atom] = set()
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         if isinstance(statement, Let):
             op = statement.op
             if not isinstance(op, ir.CallKnown | ir.CallWithin):

@@ -8,12 +8,15 @@ parameters are variables defined again before each `Continue`. `own` adds `Dup` 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from tenfold.purple import core
 from tenfold.purple.core import Place
 from tenfold.purple.values import NIL, UNSPECIFIED, Char
+
+T = TypeVar("T")
 
 # What a variable is in C: a counted Value, or a number or truth value as C has it.
 VALUE, INT, FLOAT, BOOL = "value", "int", "float", "bool"
@@ -417,10 +420,35 @@ class Function:
     # It gives no share of its result, a constant or a part of a parameter that it borrows: of which one, and
     # the kinds of containers between. Callers that need the result as their own take a share.
     lends: tuple[int, frozenset[str]] | None = None
+    _found: dict[Any, Any] = field(default_factory=dict)
+    _found_in: Block | None = None
 
     @property
     def all_params(self) -> list[Variable]:
         return self.params + self.captured
+
+    def once(self, find: Callable[[Function], T]) -> T:
+        """What `find` says of the body, which passes of ownership ask again and again: found once for each
+        body. Whoever changes the body in place calls `changed`."""
+        if self._found_in is not self.body:
+            self._found_in = self.body
+            self._found.clear()
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: T = self._found[find]
+        return found
+
+    def changed(self) -> None:
+        """Its statements, or what they say, were changed in place."""
+        self._found_in = None
+
+    def statements(self) -> list[Statement]:
+        """Every statement of the body, and of the blocks in it."""
+        return self.once(_statements)
+
+
+def _statements(function: Function) -> list[Statement]:
+    return statements(function.body)
 
 
 @dataclass(slots=True, eq=False)
@@ -437,11 +465,14 @@ class Module:
 def statements(block: Block) -> list[Statement]:
     """Every statement in a block and the blocks inside it. A list, since compiling asks millions of times."""
     found: list[Statement] = []
+    add = found.append
     waiting = [iter(block)]
     while waiting:
         for each in waiting[-1]:
-            found.append(each)
+            add(each)
             kind = type(each)
+            if kind is Let:
+                continue
             if kind is If:
                 waiting.append(iter(each.otherwise))  # type: ignore[union-attr]
                 waiting.append(iter(each.then))  # type: ignore[union-attr]

@@ -25,7 +25,7 @@ class Taken(Exception):
 def lend(function: Function, writing: effects.Writing) -> None:
     """Mark the parts that are lent, and take their releases away."""
     made: dict[Variable, int] = {}
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         if isinstance(statement, Let):
             made[statement.var] = made.get(statement.var, 0) + 1
     lent: Lent = {}

@@ -23,7 +23,7 @@ def find_lenders(module: ir.Module, lendable: Callable[[Function], set[Variable]
     refused = {id(f) for f in functions if f.escapes or f.bounces or f.has_hole or f.rep != ir.VALUE}
     refused.add(id(module.main))
     for function in functions:
-        for statement in ir.statements(function.body):
+        for statement in function.statements():
             match statement:
                 case ir.LetTry():
                     refused.add(id(statement.function))
@@ -45,12 +45,12 @@ def find_lenders(module: ir.Module, lendable: Callable[[Function], set[Variable]
 
 
 def _calls(function: Function, lenders: set[int]) -> bool:
-    called = map(effects.passes, ir.statements(function.body))
+    called = map(effects.passes, function.statements())
     return any(each is not None and id(each[0]) in lenders for each in called)
 
 
 def _variables(function: Function) -> list[Variable]:
-    return function.all_params + [s.var for s in ir.statements(function.body) if isinstance(s, Let)]
+    return function.all_params + [s.var for s in function.statements() if isinstance(s, Let)]
 
 
 def _lends(function: Function, lent: set[Variable]) -> Part | None:
@@ -59,7 +59,7 @@ def _lends(function: Function, lent: set[Variable]) -> Part | None:
     paths: dict[Variable, set[Part]] = {
         param: {(i, effects.NOTHING)} for i, param in enumerate(function.all_params) if param.borrowed
     }
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         match statement:
             case Let(op=ir.Prim(name="apply" | "%apply-tail") | ir.CallClosure() | ir.Foreign()):
                 return None
@@ -89,7 +89,7 @@ def _follow(function: Function, lent: set[Variable], paths: dict[Variable, set[P
     changed = True
     while changed:
         changed = False
-        for statement in ir.statements(function.body):
+        for statement in function.statements():
             if not isinstance(statement, Let) or not (statement.var in lent or statement.var.borrowed):
                 continue
             part = (
@@ -124,4 +124,5 @@ def _plain_calls(function: Function, block: Block, number: int) -> int:
                 result.type = callee.result
                 call = Let(result, ir.CallKnown(each.args, callee), each.place)
                 block[i : i + 1] = [call, ir.Return(result)]
+                function.changed()
     return number

@@ -16,9 +16,9 @@ def outlived(function: Function, makers: set[int]) -> set[Variable]:
     """The parameters, which may hold tensors, that the function needs no more when it makes a tensor."""
     params = {param for param in function.params if param.type not in WITHOUT_TENSORS}
     names = names_of_params(function, params)
-    needed = live_after_calls(function)
+    needed = function.once(live_after_calls)
     found: set[Variable] = set()
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         if _makes_tensor(statement, makers):
             in_use = needed[id(statement)] | set(_operands(statement))
             found |= params - {param for var in in_use for param in names.get(var, ())}
@@ -38,7 +38,7 @@ def walked(function: Function) -> set[Variable]:
     """The variables that may be tensors, or collections of them: all but those of which only fields are
     looked at, and procedures that are called."""
     found = {param for param in function.all_params if param.type in ("tensor", "list", "pair", "vector")}
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         used: list[Atom] = []
         match statement:
             case Let(op=ir.FieldRef() | ir.IsRecord() | ir.Truth() | ir.CallKnown() | ir.CallWithin()):
@@ -60,9 +60,7 @@ def tensor_makers(module: ir.Module) -> set[int]:
     while changed:
         changed = False
         for function in [*module.functions, module.main]:
-            if id(function) not in found and any(
-                _makes_tensor(s, found) for s in ir.statements(function.body)
-            ):
+            if id(function) not in found and any(_makes_tensor(s, found) for s in function.statements()):
                 found.add(id(function))
                 changed = True
     return found
@@ -86,11 +84,7 @@ def names_of_params(function: Function, params: set[Variable]) -> dict[Atom, set
     names: dict[Atom, set[Variable]] = {param: {param} for param in params}
     if not names:
         return names
-    copies = [
-        (each.var, each.op.args[0])
-        for each in ir.statements(function.body)
-        if isinstance(each, Let) and isinstance(each.op, ir.Copy)
-    ]
+    copies = function.once(_copies)
     changed = True
     while changed:
         changed = False
@@ -101,3 +95,12 @@ def names_of_params(function: Function, params: set[Variable]) -> dict[Atom, set
                 changed |= not more <= known
                 known |= more
     return names
+
+
+def _copies(function: Function) -> list[tuple[Variable, Atom]]:
+    """The variables that are given what another one is, or a constant, and that one."""
+    return [
+        (each.var, each.op.args[0])
+        for each in function.statements()
+        if isinstance(each, Let) and isinstance(each.op, ir.Copy)
+    ]

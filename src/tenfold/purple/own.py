@@ -12,7 +12,6 @@ from __future__ import annotations
 from tenfold.purple import ir
 from tenfold.purple.borrow import borrow
 from tenfold.purple.cells import reuse_cells
-from tenfold.purple.effects import writers
 from tenfold.purple.ir import Atom, Block, Drop, Dup, Function, Let, Variable
 from tenfold.purple.lend import lend
 from tenfold.purple.parts import specialised
@@ -24,8 +23,7 @@ Live = frozenset[Variable]
 
 def own(module: ir.Module) -> None:
     """Add the dups and drops of every function."""
-    borrow(module)
-    writing = writers(module)
+    writing = borrow(module)
     functions = [*module.functions, module.main]
     for function in functions:
         Ownership(function).run()
@@ -36,6 +34,7 @@ def own(module: ir.Module) -> None:
     number = max((var.number for each in functions for var in _variables(each)), default=0)
     for function in functions:
         number = reuse_cells(function, number)
+        function.changed()
 
 
 class Ownership:
@@ -144,9 +143,7 @@ class Ownership:
 
 
 def _variables(function: Function) -> list[Variable]:
-    lets = [
-        statement.var for statement in ir.statements(function.body) if isinstance(statement, Let | ir.LetTry)
-    ]
+    lets = [statement.var for statement in function.statements() if isinstance(statement, Let | ir.LetTry)]
     return function.all_params + lets
 
 

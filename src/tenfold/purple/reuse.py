@@ -21,19 +21,16 @@ def reuse(function: Function) -> None:
     Nothing else has seen it, so no view and no gradient can share it. Whether its shape fits is known when
     the program runs.
     """
-    uses: Counter[Variable] = Counter()
     made: Counter[Variable] = Counter()
-    for statement in ir.statements(function.body):
-        uses.update(var for var in _operands(statement))
-        if isinstance(statement, Let):
-            fresh = (
-                isinstance(statement.op, ir.Prim)
-                and gives_new_memory(statement.op.name)
-                and statement.var.type == "tensor"
-            )
+    for statement in function.statements():
+        if isinstance(statement, Let) and statement.var.type == "tensor":
+            fresh = isinstance(statement.op, ir.Prim) and gives_new_memory(statement.op.name)
             made[statement.var] += 1 if fresh else 2
-    alone = {var for var, count in made.items() if count == 1 and uses[var] == 1 and var.is_managed}
-    _reuse_in(function.body, alone)
+    if 1 in made.values():
+        uses = Counter(var for statement in function.statements() for var in _operands(statement))
+        alone = {var for var, count in made.items() if count == 1 and uses[var] == 1 and var.is_managed}
+        _reuse_in(function.body, alone)
+        function.changed()
 
 
 def _operands(each: ir.Statement) -> list[Variable]:

@@ -39,17 +39,16 @@ PARTLESS = (
 )  # fmt: skip
 
 
-def is_mutated(module: ir.Module, writer: str) -> bool:
-    """Whether something may replace the rests of lists, by `set-cdr!`, or their elements, by `set-car!`."""
-    for function in [*module.functions, module.main]:
-        for statement in ir.statements(function.body):
-            if (
-                isinstance(statement, Let)
-                and isinstance(statement.op, ir.Prim | ir.PrimClosure)
-                and statement.op.name == writer
-            ):
-                return True
-    return False
+def writers(module: ir.Module) -> set[str]:
+    """What may replace the rests of lists, `set-cdr!`, or their elements, `set-car!`."""
+    return {
+        statement.op.name
+        for function in [*module.functions, module.main]
+        for statement in function.statements()
+        if isinstance(statement, Let)
+        and isinstance(statement.op, ir.Prim | ir.PrimClosure)
+        and statement.op.name in ("set-car!", "set-cdr!")
+    }
 
 
 def makes_list(op: ir.Prim) -> bool:
@@ -72,7 +71,7 @@ def shared_parts(functions: list[Function], parts: Parts) -> set[Variable]:
     given_out: list[Variable] = []
     for function in functions:
         add_sources(function, parts, leads)
-        for statement in ir.statements(function.body):
+        for statement in function.statements():
             given_out += _given_out(statement, parts)
             called = effects.passes(statement)
             for param, arg in zip(called[0].all_params, called[1]) if called is not None else ():
@@ -90,7 +89,7 @@ Leads: TypeAlias = dict[Variable, list[Variable]]
 
 def add_sources(function: Function, parts: Parts, leads: Leads) -> None:
     """Note whose parts the lent variables of a function look at; with none, what they are other names of."""
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         if not isinstance(statement, Let) or not statement.op.args:
             continue
         var, op = statement.var, statement.op

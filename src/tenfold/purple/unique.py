@@ -51,8 +51,9 @@ def _first_facts(module: ir.Module, functions: list[Function]) -> Facts:
     """All that may hold, before a look at what functions do."""
     params = {p: p not in _given_by_anyone(f) for f in functions for p in f.all_params}
     results = {id(f): True for f in functions}
-    lists = not spines.is_mutated(module, "set-cdr!")
-    whole = lists and not spines.is_mutated(module, "set-car!")
+    writers = spines.writers(module)
+    lists = "set-cdr!" not in writers
+    whole = lists and "set-car!" not in writers
     strange = {param for f in functions if f.escapes for param in f.params}
     return Facts(
         results,
@@ -70,7 +71,7 @@ def _first_facts(module: ir.Module, functions: list[Function]) -> Facts:
 
 def _mark(function: Function, unique: Uniqueness) -> None:
     """Note at each release of a function whether what it releases is unique, and why."""
-    for statement in ir.statements(function.body):
+    for statement in function.statements():
         if isinstance(statement, Drop):
             statement.unique = unique.reasons.get(statement.var, "")
             doubt = unique.doubts.get(statement.var, "its count decides")
@@ -123,7 +124,7 @@ def _find_kept(functions: list[Function], facts: Facts) -> None:
     leads = {var: list(sources) for var, sources in facts.names.items()}
     kept: list[Variable] = []
     for function in functions:
-        for statement in ir.statements(function.body):
+        for statement in function.statements():
             called = effects.passes(statement)
             if called is None:
                 kept += _kept_operands(statement, facts)
@@ -196,7 +197,7 @@ class Uniqueness:
         self.whole = {var for var in self.lists if var not in facts.broken} if facts.whole else set()
 
     def collect(self) -> None:
-        for statement in ir.statements(self.function.body):
+        for statement in self.function.statements():
             for var in spines.reached(_kept_operands(statement, self.facts), self.facts.names):
                 self.doubt(var, f"kept at line {getattr(statement, 'place', self.function.place).line}")
             called = effects.passes(statement)

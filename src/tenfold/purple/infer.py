@@ -83,6 +83,9 @@ class Inference:
         self.waiting: dict[Function, None] = {}  # functions to look at again
         self.undecided: set[Function] = set()  # those that asked, when last looked at, what is not computed
         self.users: dict[Any, list[Function]] = {}  # by variable, function or global: who looks at it
+        self.active: set[Function] = set()  # those that are being looked at,
+        self.current: Function | None = None  # the innermost of them,
+        self.read: set[Atom] = set()  # and what it has read so far
         self.absent: set[Variable] = set()  # parameters that some call does not give
         self.ranges: dict[Variable | Function | str, ranges.Interval] = {}  # of those that are an "int"
         functions = [*module.functions, module.main]
@@ -107,16 +110,30 @@ class Inference:
         self.settle([function for function in functions if function in self.undecided])
 
     def settle(self, functions: list[Function]) -> None:
-        self.waiting = dict.fromkeys(functions)
+        self.waiting = dict.fromkeys(reversed(functions))
         while self.waiting:
-            function = next(iter(self.waiting))
-            del self.waiting[function]
-            self.branches.met_unknown = False
-            self.block(function.body, function)
-            if self.branches.met_unknown:
-                self.undecided.add(function)
-            else:
-                self.undecided.discard(function)
+            self.look_at(next(iter(self.waiting)))
+
+    def look_at(self, function: Function) -> None:
+        """Read a function from its start, and on the way those that it calls and that wait: it is not looked
+        at again for what they give."""
+        del self.waiting[function]
+        around = self.current, self.read, self.branches.met_unknown
+        self.current, self.read, self.branches.met_unknown = function, set(), False
+        self.active.add(function)
+        self.block(function.body, function)
+        self.active.discard(function)
+        if self.branches.met_unknown:
+            self.undecided.add(function)
+        else:
+            self.undecided.discard(function)
+        self.current, self.read, self.branches.met_unknown = around
+
+    def call(self, function: Function, args: list[Atom]) -> None:
+        """Give a function its arguments, and find what it gives if that is worth waiting for."""
+        self.pass_to(function, args)
+        if function in self.waiting and function not in self.active:
+            self.look_at(function)
 
     def block(self, block: Block, function: Function) -> None:
         """Look at the statements that can be reached, as far as types are known."""
@@ -145,8 +162,11 @@ class Inference:
                     self.users.setdefault(op.name, []).append(function)
 
     def changed(self, what: Any) -> None:
-        """A variable, a function's result or a global is of a wider type: who uses it is looked at again."""
-        self.waiting |= dict.fromkeys(self.users.get(what, ()))
+        """A variable, a function's result or a global is of a wider type: who uses it is looked at again,
+        unless all its uses are still to come."""
+        for user in self.users.get(what, ()):
+            if user is not self.current or what in self.read or not isinstance(what, Variable):
+                self.waiting[user] = None
 
     def statement(self, each: ir.Statement, function: Function) -> None:
         match each:
@@ -166,7 +186,7 @@ class Inference:
             case ir.Return():
                 self.returns(function, self.of(each.value), self.within(each.value))
             case ir.TailCall():
-                self.pass_to(each.function, each.args)
+                self.call(each.function, each.args)
                 self.returns(function, each.function.result, self.ranges.get(each.function))
                 if each.function.bounces:
                     self.bounce(function)
@@ -180,6 +200,7 @@ class Inference:
             self.changed(function)
 
     def of(self, atom: Atom) -> str:
+        self.read.add(atom)
         return atom.type if isinstance(atom, Variable) else type_of_literal(atom.value)
 
     def widen(self, var: Variable, found: str, within: ranges.Interval | None) -> None:
@@ -268,10 +289,10 @@ class Inference:
                 is_index = op.relation == "index" and types[0] in narrowing.NUMERIC
                 return "int" if is_index else types[0]
             case ir.CallKnown():
-                self.pass_to(op.function, op.args)
+                self.call(op.function, op.args)
                 return op.function.result
             case ir.CallWithin():
-                self.pass_to(op.function, op.args[op.kind == "device" :])
+                self.call(op.function, op.args[op.kind == "device" :])
                 return op.function.result
             case ir.MakeClosure():
                 for param, arg in zip(op.function.captured, op.args):

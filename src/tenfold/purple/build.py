@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import unicodedata
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from tenfold.base import folders
@@ -20,7 +20,7 @@ from tenfold.capi.build import build as build_libtenfold
 from tenfold.capi.compilers import version_of
 from tenfold.purple import core, unicode_tables
 from tenfold.purple.emit_c import Warn, deep
-from tenfold.purple.emit_units import compile_units
+from tenfold.purple.emit_units import CFile, compile_units
 from tenfold.purple.errors import PurpleError
 from tenfold.purple.foreign import libraries
 from tenfold.purple.interpret import expand_program
@@ -102,7 +102,6 @@ def build_program(
 ) -> None:
     """`options` go to the C compiler, for the runtime too: sanitizers, -DPURPLE_INJECT for PURPLE_FAIL_AT, or
     -DPURPLE_CHECK_UNIQUE, which ends a program that releases what is shared as if it had one owner."""
-    units = compile_units(program, lines=debug, warn=warn)
     compiler = compiler or find_compiler()
     level = ("-g", "-O0") if debug else ("-O2",)
     tensors = uses_tensors(program)
@@ -110,10 +109,10 @@ def build_program(
     more = (*options, *(libtenfold.compile_flags if libtenfold else ()))
     flags = (*STRICT, *level, *more)
     objects = runtime_objects(compiler, flags, tensors)
-    quick = len(units) > 1 and not debug and "clang" not in version_of(compiler)
-    own_flags = (*STRICT, *QUICK, *more) if quick else flags
+    quick = not debug and "clang" not in version_of(compiler)
+    part_flags = (*STRICT, *QUICK, *more) if quick else flags
     with tempfile.TemporaryDirectory() as folder:
-        own = program_objects(units, compiler, own_flags, folder, program.file)
+        own = program_objects(program, compiler, (flags, part_flags), folder, debug, warn)
         links = libtenfold.link_flags_for(rpath) if libtenfold else []
         links += foreign_flags(program)
         command = [compiler, *flags, *own, *objects, "-o", output, *links, "-lm", "-lpthread"]
@@ -124,26 +123,40 @@ def build_program(
 
 
 def program_objects(
-    units: dict[str, str], compiler: str, flags: tuple[str, ...], folder: str, file: str
+    program: core.Program,
+    compiler: str,
+    flags: tuple[tuple[str, ...], tuple[str, ...]],
+    folder: str,
+    lines: bool,
+    warn: Warn,
 ) -> list[str]:
-    """The object files of a program's C files, put into a folder. Those whose text was compiled before with
-    these flags, and with this compiler and runtime, come from the cache."""
-    digest = runtime_digest(compiler, flags)
+    """The object files of a program's C files, put into a folder: each is compiled while the next ones are
+    written. Those whose text was compiled before with the same flags, which are those of a whole program and
+    those of a part, and with this compiler and runtime, come from the cache."""
+    digests = [runtime_digest(compiler, each) for each in flags]
 
-    def compiled(name: str) -> str:
-        source, target = Path(folder) / f"{name}.c", Path(folder) / f"{name}.o"
-        key = cache.key("purple object", digest, units[name])
+    def compiled(unit: CFile) -> str:
+        source, target = Path(folder) / f"{unit.name}.c", Path(folder) / f"{unit.name}.o"
+        is_part = not unit.is_whole
+        key = cache.key("purple object", digests[is_part], unit.text)
         known = cache.load(key)
         if known is not None:
             target.write_bytes(known)
             return str(target)
-        source.write_text(units[name])
-        run([compiler, *flags, f"-I{RUNTIME}", "-c", str(source), "-o", str(target)], file)
+        source.write_text(unit.text)
+        run(
+            [compiler, *flags[is_part], f"-I{RUNTIME}", "-c", str(source), "-o", str(target)],
+            program.file,
+        )
         cache.store(key, target.read_bytes())
         return str(target)
 
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        return list(pool.map(compiled, units))
+        objects: list[Future[str]] = []
+        compile_units(
+            program, lines=lines, warn=warn, ready=lambda c: objects.append(pool.submit(compiled, c))
+        )
+        return [each.result() for each in objects]
 
 
 def missing_function(program: core.Program, complaint: str) -> PurpleError | None:

@@ -13,8 +13,8 @@ from tenfold.purple.ir import BOOL, FLOAT, INT, VALUE, Block, Constant, Drop, Fu
 from tenfold.purple.values import NIL
 
 WORD = re.compile(r"[A-Za-z_]\w*")
-STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-TARGET = re.compile(r"^ *(?:if \(PU_BAD\(|if \(PU_UNLIKELY\(!\()?(\w+) = ")
+STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+TARGET = re.compile(r"^ *(?:if \(PU_BAD\(|if \(PU_UNLIKELY\(!\()?(\w+) = ", re.MULTILINE)
 
 
 class EmitGroup(Operations):
@@ -70,10 +70,9 @@ class EmitGroup(Operations):
 
     def idle(self, lines: list[str]) -> set[Variable]:
         """The variables that no line reads: they are there for what computes them."""
-        mentioned: Counter[str] = Counter()
-        for line in lines:
-            mentioned.update(WORD.findall(STRING.sub("", line)))
-            mentioned.subtract(TARGET.findall(line))
+        text = "\n".join(lines)
+        mentioned = Counter(WORD.findall(STRING.sub("", text)))
+        mentioned.subtract(TARGET.findall(text))
         return {var for var, name in self.variables.items() if mentioned[name] <= 0}
 
     def comment(self, function: Function) -> str:

@@ -8,7 +8,9 @@ its text is all that its object file depends on."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from tenfold.base.garbage import uncollected
 from tenfold.purple import core, ir
@@ -19,27 +21,45 @@ from tenfold.purple.emit_names import SharedNames, identifier
 from tenfold.purple.ir import Function
 
 
+class CFile(NamedTuple):
+    name: str  # that no other C file of the program has
+    text: str
+    is_whole: bool  # whether it is all of the program
+
+
 def compile_units(
-    program: core.Program, *, lines: bool = False, warn: Warn = lambda cycle: None
+    program: core.Program,
+    *,
+    lines: bool = False,
+    warn: Warn = lambda cycle: None,
+    ready: Callable[[CFile], object] = lambda file: None,
 ) -> dict[str, str]:
-    """The C files of a program, certified, by names of their own."""
+    """The C files of a program, certified, by names of their own. `ready` is told of each as soon as it is
+    written."""
+    found = {}
+
+    def emit() -> None:
+        for file in _units(analysed(program, warn), lines):
+            found[file.name] = file.text
+            ready(file)
+
     with uncollected():
-        return deep(lambda: _units(analysed(program, warn), lines))
+        deep(emit)
+    return found
 
 
-def _units(module: ir.Module, lines: bool) -> dict[str, str]:
+def _units(module: ir.Module, lines: bool) -> Iterator[CFile]:
     program = module.program
     groups = _in_parts(_by_file(module), program.file)
     if len(groups) == 1:  # which C compilers know more about as one
-        return {"program": Emission(module, lines).text()}
+        yield CFile("program", Emission(module, lines).text(), True)
+        return
     shared = SharedNames(_exported(module, groups))
     units = {file: f"unit_{name}" for file, name in _unit_names(groups).items() if file != program.file}
-    found = {}
     # The program's own file comes last: what it shares with an imported one is the imported one's.
     for file in (*units, program.file):
         unit = Unit(module, lines, shared, file, groups[file], units)
-        found[unit.name] = unit.text()
-    return found
+        yield CFile(unit.name, unit.text(), False)
 
 
 LONG = 3000  # statements of one C file: more than that are compiled side by side
@@ -127,6 +147,7 @@ class Unit(Emission):
         self.name = units.get(file, "program")
         super().__init__(module, lines, shared, self.name)
         self.file, self.groups, self.units = file, groups, units
+        self.exported = [f for f in module.functions if f.cname in shared.exported]
         self.is_main = file == module.program.file
 
     def text(self) -> str:
@@ -166,7 +187,7 @@ class Unit(Emission):
         for name in self.module.globals:
             if self.names.globals(name) in mentioned:
                 found.append(f"extern Value {self.names.globals(name)};")
-        for other in self.module.functions:
+        for other in self.exported:
             if other.cname in own:
                 continue
             if other.cname in mentioned:

@@ -3,6 +3,8 @@ crosses over."""
 
 from __future__ import annotations
 
+import functools
+
 from tenfold.purple import core
 from tenfold.purple.constants import c_string
 
@@ -20,6 +22,7 @@ TAKEN = {
 GIVEN = {"string": "pu_from_string", "pointer": "pu_from_pointer", "tensor": "pu_from_tensor"}
 
 
+@functools.lru_cache(maxsize=2)  # each of the program's C files asks
 def prototypes(program: core.Program) -> list[str]:
     """Declarations of what the program calls; libtenfold's own are in its header."""
     found = {}

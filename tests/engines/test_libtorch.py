@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import torch
 
 import tenfold as tn
 from tenfold.base import dtypes
-from tenfold.base.errors import ArgumentError, TenfoldError, UnsupportedError
+from tenfold.base.errors import ArgumentError, EngineError, TenfoldError, UnsupportedError
+from tenfold.engines import libtorch as by_libtorch
 from tenfold.ops.table import TABLE, Row
 from tests.ops import generate, golden
 from tests.ops.golden import Call
@@ -294,3 +296,31 @@ def test_a_number_on_the_left_promotes_as_in_pytorch(dtype: str, shape: tuple[in
             found = call(number, ours)
             told = (dtype, shape, number, call.__name__)
             assert (found.dtype.name, found.tolist()) == (str(expected.dtype)[6:], expected.tolist()), told
+
+
+def test_that_the_library_is_built_is_said_once(monkeypatch, capsys) -> None:
+    class Known:
+        def __init__(self, path: str):
+            self.path = path
+
+        def raw(self, name: str) -> Any:
+            return lambda: True
+
+    def build(progress: Any) -> Any:
+        for step in range(3):
+            progress("compiled", step, 3)
+        return SimpleNamespace(library="libtenfold.so")
+
+    monkeypatch.setattr(by_libtorch, "build", build)
+    monkeypatch.setattr(by_libtorch, "Library", Known)
+    assert by_libtorch.library.__wrapped__().path == "libtenfold.so"
+    said = capsys.readouterr()
+    assert said.err == "building libtenfold for the libtorch engine, once: a minute or two\n" and not said.out
+
+
+def test_a_library_that_finds_no_libtorch_raises_its_error(monkeypatch) -> None:
+    lacking = SimpleNamespace(raw=lambda name: lambda: False, error=lambda: EngineError("no libtorch"))
+    monkeypatch.setattr(by_libtorch, "build", lambda progress: SimpleNamespace(library="x"))
+    monkeypatch.setattr(by_libtorch, "Library", lambda path: lacking)
+    with pytest.raises(EngineError, match="no libtorch"):
+        by_libtorch.library.__wrapped__()

@@ -5,7 +5,12 @@ import pytest
 
 import tenfold as tn
 from tenfold.base.errors import TraceError
+from tenfold.base.meshes import Mesh, MeshDevice, Sharding
+from tenfold.engines import sharded
+from tenfold.flat.ir import TensorType
 from tenfold.runtime.executables import counting_compiles
+from tenfold.runtime.plan import Cleared
+from tenfold.trace.graph import Origin, Value
 
 
 def test_tensors_from_outside_are_read_at_every_call():
@@ -71,3 +76,41 @@ def test_what_is_returned_is_the_argument_itself():
 def test_a_tensor_that_is_returned_twice_is_one_tensor() -> None:
     first, second = tn.compile(lambda x: (x + 1,) * 2)(tn.ones(2))
     assert first is second
+
+
+def cleared(gradient: tn.Tensor | None, sharding: Sharding | None = None) -> tuple[Cleared, Origin]:
+    """A gradient of three zeros that a function clears and makes anew, and where it is collected."""
+    origin = Origin()
+    origin.collected = gradient
+    device = tn.zeros(3).current().device if sharding is None else MeshDevice(sharding.mesh)
+    return Cleared(origin, TensorType(tn.float32, (3,)), device, sharding), origin
+
+
+def test_a_cleared_gradient_that_nobody_else_reads_lends_its_memory(on_xla):
+    source, origin = cleared(tn.ones(3).eval())
+    assert source.current() is origin.collected._value
+
+
+def test_zeros_take_the_place_of_a_gradient_that_is_read_elsewhere_or_does_not_fit(on_xla):
+    held = tn.ones(3).eval()
+    whole = tn.ones(3, 3).eval()
+    for gradient in (held, tn.ones(3), tn.ones(4).eval(), tn.ones(3).double().eval(), whole[0], None):
+        source, origin = cleared(gradient)
+        del gradient
+        value = source.current()
+        assert origin.collected is None or value is not origin.collected._value
+        assert (value.type.shape, np.asarray(value.buffer).tolist()) == ((3,), [0, 0, 0])
+
+
+def test_a_cleared_gradient_on_a_mesh_is_sharded_as_its_leaf():
+    mesh = Mesh("cpu", (("rows", 1),), (0,))
+    rows = Sharding(mesh, ((mesh.axis("rows"),),))
+    other = Sharding.replicated(mesh, 1)
+    for own, fits in ((rows, True), (other, False)):
+        buffer = sharded.put(np.ones(3, np.float32), own)
+        value = Value(TensorType(tn.float32, (3,)), MeshDevice(mesh), None, 0, buffer)
+        source, _ = cleared(tn.Tensor(value), rows)
+        found = source.current()
+        assert (found is value) == fits
+        assert sharded.sharding_of(found.buffer) is rows
+        assert sharded.parts_of(found.buffer)[0].tolist() == [float(fits)] * 3

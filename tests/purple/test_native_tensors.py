@@ -45,6 +45,22 @@ def test_complex_tensors_print_alike_both_ways(tmp_path):
     assert compiled(text, tmp_path) == interpreted(text)
 
 
+def test_a_bool_stands_for_a_float_and_for_no_integer(tmp_path):
+    text = """
+      (define x (tensor '((1.0 2.0) (3.0 4.0))))
+      (define (at q) (tensor-quantile x q))
+      (define (told e) (list (error-kind e) (error-message e)))
+      (print (tensor-quantile x #t) (tensor-quantile x #f) (at #t) (at (> 1 2)) (at 0.5) (at 1))
+      (print (tensor-cdist x (tensor-zeros 2 2) #t) (tensor-cdist x (tensor-zeros 2 2) :p #t))
+      (print (tensor-nan-to-num (/ x 0.0) :nan #t :posinf #f) (tensor-cosine-similarity x x 1 #t))
+      (print (tensor-upsample-nearest2d (tensor-ones 1 1 2 2) :output-size nil :scale-factors '(#t 2)))
+      (print (try (tensor-view x #t 4) told) (try (tensor-sum x #t) told) (try (tensor-cumsum x #f) told))
+      (print (try (tensor-sum x 0 :keepdim 1) told) (try (tensor-add x x :alpha "a") told))"""
+    assert compiled(text, tmp_path) == interpreted(text)
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert interpreted(text).startswith(f"{torch.quantile(x, True)!s} {torch.quantile(x, False)!s}")
+
+
 def test_a_torchscript_file_is_loaded_and_called(tmp_path):
     class Twice(torch.nn.Module):
         def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tenfold.capi.typed import plain_name
+from tenfold.ops.fitting import STANDS_FOR
 from tenfold.ops.order import overloads_in_torch_order
 from tenfold.ops.schema import MISSING, Argument, Schema
 from tenfold.ops.table import Row
@@ -82,13 +83,7 @@ def fits(argument: Argument, type_: str) -> bool | None:
     return None if kind.kind == "Scalar" and type_ == "bool" else type_ in TAKES[kind.kind]
 
 
-TAKES = {
-    "Tensor": ("tensor",),
-    "int": ("int",),
-    "float": ("int", "float"),
-    "bool": ("bool",),
-    "Scalar": ("int", "float"),
-}
+TAKES = {"Tensor": ("tensor",), **{kind: STANDS_FOR[kind] for kind in ("int", "float", "bool", "Scalar")}}
 
 
 def call(

@@ -7,11 +7,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from tenfold.ops.fitting import STANDS_FOR
 from tenfold.ops.order import overloads_in_torch_order
 from tenfold.ops.schema import MISSING, Argument
 from tenfold.ops.table import Row
 from tenfold.purple.constants import c_string
 from tenfold.purple.names import row_of
+
+# The kinds of numbers that Purple has, as the runtime knows them.
+STANDS = {"bool": "PU_STANDS_BOOL", "int": "PU_STANDS_INT", "float": "PU_STANDS_FLOAT"}
 
 
 class RowTables:
@@ -54,7 +58,9 @@ class RowTables:
         words = ", ".join(map(truth, flags))
         default = "NULL" if each.default is MISSING else c_string(default_text(each.default))
         keyword = c_string(each.name.replace("_", "-"))
-        return f"{{{keyword}, PU_ROW_{kind.kind.upper()}, {words}, {kind.list_size or 0}, {default}}}"
+        numbers = " | ".join(STANDS[each] for each in STANDS_FOR.get(kind.kind, ()) if each in STANDS) or "0"
+        kinds = f"PU_ROW_{kind.kind.upper()}, {numbers}"
+        return f"{{{keyword}, {kinds}, {words}, {kind.list_size or 0}, {default}}}"
 
 
 def truth(fact: bool) -> str:

@@ -112,9 +112,12 @@ typedef enum {
     PU_ROW_TENSOR, PU_ROW_INT, PU_ROW_FLOAT, PU_ROW_BOOL, PU_ROW_SCALAR, PU_ROW_STR, PU_ROW_SCALARTYPE, PU_ROW_DEVICE,
     PU_ROW_LAYOUT, PU_ROW_MEMORYFORMAT, PU_ROW_GENERATOR
 } PuRowKind;
+/* The kinds of numbers that may stand for an argument. */
+enum { PU_STANDS_BOOL = 1, PU_STANDS_INT = 2, PU_STANDS_FLOAT = 4 };
 typedef struct {
     const char *name;
     PuRowKind kind;
+    unsigned numbers; /* those of PU_STANDS_ that it takes */
     bool list, optional, element_optional, keyword_only;
     int size;             /* of a list whose entries one number may stand for */
     const char *fallback; /* its default as text; NULL where there is none */

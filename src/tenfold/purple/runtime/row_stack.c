@@ -42,6 +42,8 @@ bool pu_is_reduction(const PuRowArgument *argument, Value v) {
             !strcmp(PU_AS(PuSymbol, v)->text, "sum"));
 }
 
+static double double_of(Value v) { return pu_is_boolean(v) ? v == PU_TRUE : pu_double(v); }
+
 static int64_t int_of(const PuRowArgument *argument, Value v) {
     if (!pu_is_reduction(argument, v)) return pu_int(v);
     const char *name = PU_AS(PuSymbol, v)->text;
@@ -90,7 +92,7 @@ static bool push_one(tn_stack *stack, const PuRowArgument *argument, Value v) {
     case PU_ROW_TENSOR:
         return pu_is(v, PU_TENSOR) ? tn_stack_push_tensor(stack, pu_handle(v)) == TN_OK : push_number_tensor(stack, v);
     case PU_ROW_INT: return tn_stack_push_int(stack, int_of(argument, v)) == TN_OK;
-    case PU_ROW_FLOAT: return tn_stack_push_double(stack, pu_double(v)) == TN_OK;
+    case PU_ROW_FLOAT: return tn_stack_push_double(stack, double_of(v)) == TN_OK;
     case PU_ROW_BOOL: return tn_stack_push_bool(stack, v == PU_TRUE) == TN_OK;
     case PU_ROW_SCALAR: return tn_stack_push_scalar(stack, pu_to_scalar(v)) == TN_OK;
     case PU_ROW_STR: return tn_stack_push_string(stack, text_of(v, room, sizeof room)) == TN_OK;
@@ -116,7 +118,7 @@ static bool push_list(tn_stack *stack, const PuRowArgument *argument, const Valu
         done = tn_stack_push_ints(stack, ints, count) == TN_OK;
         break;
     case PU_ROW_FLOAT:
-        for (int64_t i = 0; i < count; i++) doubles[i] = pu_double(items[i]);
+        for (int64_t i = 0; i < count; i++) doubles[i] = double_of(items[i]);
         done = push_value(stack, tn_value_double_list(doubles, count));
         break;
     case PU_ROW_BOOL:

@@ -5,14 +5,18 @@
 /* A number that a tensor can hold. */
 static bool is_scalar(Value v) { return pu_is_number(v) && !pu_is(v, PU_BIG); }
 
+/* Which of the PU_STANDS_ a value is; 0 where it is no number. */
+static unsigned stands(Value v) {
+    if (pu_is_boolean(v)) return PU_STANDS_BOOL;
+    return pu_is_int(v) ? PU_STANDS_INT : is_scalar(v) ? PU_STANDS_FLOAT : 0;
+}
+
 static bool fits_one(const PuRowArgument *argument, Value v, bool numbers) {
     tn_dtype dtype;
     switch (argument->kind) {
-    case PU_ROW_TENSOR: return pu_is(v, PU_TENSOR) || (numbers && (is_scalar(v) || pu_is_boolean(v)));
-    case PU_ROW_INT: return pu_is_int(v) || pu_is_reduction(argument, v);
-    case PU_ROW_FLOAT: return is_scalar(v);
-    case PU_ROW_BOOL: return pu_is_boolean(v);
-    case PU_ROW_SCALAR: return is_scalar(v) || pu_is_boolean(v);
+    case PU_ROW_TENSOR: return pu_is(v, PU_TENSOR) || (numbers && stands(v));
+    case PU_ROW_INT: return (argument->numbers & stands(v)) || pu_is_reduction(argument, v);
+    case PU_ROW_FLOAT: case PU_ROW_BOOL: case PU_ROW_SCALAR: return argument->numbers & stands(v);
     case PU_ROW_STR: return pu_is_string(v) || pu_is_keyword(v);
     case PU_ROW_SCALARTYPE: return pu_is_keyword(v) && pu_read_dtype(PU_AS(PuSymbol, v)->text, &dtype);
     case PU_ROW_DEVICE: return pu_is_device(v);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import tenfold as tn
 from tests.autograd.cases import DATA, agree, refused
@@ -160,3 +161,23 @@ def test_transformed_and_compiled_functions_move_with_what_they_take():
         assert forward.unpack_dual(tn.vmap(cube)(x)).tangent.tolist() == [3, 12]
         assert forward.unpack_dual(tn.compile(cube)(x)).tangent.tolist() == [3, 12]
         assert forward.unpack_dual(slope).tangent.tolist() == [6, 12]
+
+
+def flat_functions(m, x):
+    halves = x * 0 + 0.5
+    return (
+        *(x.sign(), x.floor(), x.round(decimals=1), x.trunc(), m.div(x, 0.3, rounding_mode="floor")),
+        *((x * 1).zero_(), (x * 1).fill_(2.0), x.clamp(90, 91), x.detach(), m.zeros_like(x), x > 1),
+        *(m.bernoulli(halves) * 0, (x * 1).uniform_() * 0, m.normal(x, 1.0) * 0, m.rand_like(x) * 0),
+    )
+
+
+def test_what_gradients_flow_to_has_a_tangent_of_zeros():
+    def which(m):
+        forward = m.autograd.forward_ad
+        with forward.dual_level():
+            x = forward.make_dual(m.tensor(DATA), m.ones(2, 3))
+            return [forward.unpack_dual(each).tangent is None for each in flat_functions(m, x)]
+
+    agree(moving(flat_functions))
+    assert which(tn) == which(torch)

@@ -38,6 +38,12 @@ def _program(callee: Callee, moving: Sequence[bool]) -> tuple[Program, list[bool
     results = fragment.inline(primals, None, whole=True)
     pushed = pushed_forward(in_order(results), primals, along, results)
     kept = [tangent if flows else None for tangent, flows in zip(pushed, callee.flows, strict=True)]
+    # What gradients flow to has a tangent, if only of zeros: that of floor, or of random numbers.
+    bits = sum(1 << i for i, moves in enumerate(moving) if moves)
+    kept = [
+        flat.full_like(result, 0) if tangent is None and reaches & bits else tangent
+        for tangent, result, reaches in zip(kept, results, callee.reached, strict=True)
+    ]
     params = [*primals, *[tangent for tangent in along if tangent is not None]]
     tangents = [tangent for tangent in kept if tangent is not None]
     program = Program.trimmed("jvp", params, tangents, random=callee.random)

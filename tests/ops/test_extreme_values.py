@@ -211,3 +211,23 @@ def test_distances_of_nan_are_nan_where_differences_are_counted():
     ]
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+# Sums of complex exponentials whose logarithms are infinite, zero's or unknown.
+_COMPLEX_LOGARITHMS = [
+    [complex(math.nan, 0), 1, 2],
+    [complex(-math.inf, math.inf), 1, 2],
+    [complex(-math.inf, 3), complex(-math.inf, -3)],
+    [complex(-math.inf, math.nan), 2],
+    [2, complex(math.inf, math.nan), 3],
+    [complex(math.inf, 1), complex(math.inf, 2)],
+    [complex(math.inf, math.inf), complex(-math.inf, math.inf), 2],
+    [1e3, complex(math.inf, 0), complex(-math.inf, 0), 1, math.nan, 1],
+]
+
+
+@pytest.mark.parametrize("values", _COMPLEX_LOGARITHMS)
+def test_cumulative_sums_of_extreme_complex_exponentials_are_those_of_pytorch(values, tier):
+    ours = tn.logcumsumexp(tn.tensor(values, dtype=tn.complex128), 0)
+    theirs = torch.logcumsumexp(torch.tensor(values, dtype=torch.complex128), 0)
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy())

@@ -150,9 +150,17 @@ def logcumsumexp(x, dim):
     inexact("logcumsumexp", x)
     dim = flat.axis(dim, x.rank)
     wide = widened(x)
-    if not x.dtype.is_complex:
-        wide = _undefined_at_infinities(wide, dim)
+    if x.dtype.is_complex:
+        return flat.convert(running(_of_known_phase(wide), _log_add_exp_complex, dim), x.dtype)
+    wide = _undefined_at_infinities(wide, dim)
     return flat.convert(running(wide, _log_add_exp, dim), x.dtype)
+
+
+def _of_known_phase(x):
+    """Complex logarithms of which none has two forms: zero's is -inf + 0j, and NaN has it in both parts."""
+    unknown = flat.ne(x, x)
+    zero = flat.eq(flat.real(x), -math.inf)
+    return flat.where(unknown, complex(math.nan, math.nan), flat.where(zero, -math.inf, x))
 
 
 def _of_infinities(cotangent, result, x, dim):
@@ -167,8 +175,21 @@ def _undefined_at_infinities(x, dim):
     return x
 
 
+def _log_add_exp_complex(a, b):
+    of_a, of_b = flat.real(a), flat.real(b)
+    first = flat.ge(of_a, of_b)
+    top, bottom = flat.where(first, a, b), flat.where(first, b, a)
+    zeros = flat.eq(of_a, -math.inf) & flat.eq(of_b, -math.inf)
+    infinite = flat.eq(of_a, math.inf) & flat.eq(of_b, math.inf)
+    gap = flat.where(zeros | infinite, 0, bottom - top)
+    none = flat.eq(flat.real(gap), -math.inf)  # exp is 0, whatever the phase
+    small = flat.log1p(flat.where(none, 0, flat.exp(flat.where(none, 0, gap))))
+    large = flat.log(flat.exp(flat.where(infinite, a, 0)) + flat.exp(flat.where(infinite, b, 0)))
+    return flat.where(zeros, a, flat.where(infinite, large, top + small))
+
+
 def _log_add_exp(a, b):
-    first = flat.ge(flat.real(a), flat.real(b)) if a.dtype.is_complex else flat.ge(a, b)
+    first = flat.ge(a, b)
     top, bottom = flat.where(first, a, b), flat.where(first, b, a)
     # Where both are the same infinity their difference is NaN, and the answer is that infinity.
     same = flat.eq(a, b) & flat.isinf(a)

@@ -431,3 +431,25 @@ def test_what_a_support_depends_on_is_not_known_of_the_class():
         assert package.distributions.Uniform.support.event_dim == 0
     with pytest.raises(NotImplementedError, match="same total_count"):
         tn.distributions.Binomial(tn.tensor([1.0, 2.0]), tn.tensor([0.5, 0.5])).entropy()
+
+
+@pytest.mark.parametrize("df", [0.0, -2.0])
+def test_degrees_of_freedom_of_chi2_are_positive(df):
+    for t in (tn, torch):
+        with pytest.raises(ValueError):
+            t.distributions.Chi2(t.tensor([1.0, df]))
+        assert t.distributions.Chi2(t.tensor([df]), validate_args=False).df.tolist() == [df]
+
+
+def test_probabilities_of_continuous_bernoulli_stay_off_both_ends():
+    made = [t.distributions.ContinuousBernoulli(t.tensor([0.0, 0.5, 1.1])) for t in (tn, torch)]
+    assert made[0].probs.tolist() == made[1].probs.tolist()
+    for t in (tn, torch):
+        with pytest.raises(ValueError):
+            t.distributions.ContinuousBernoulli(t.tensor([1.1]), validate_args=True)
+
+
+def test_kumaraswamy_tells_places_of_values_within_its_support():
+    for t in (tn, torch):
+        with pytest.raises(ValueError):
+            t.distributions.Kumaraswamy(1.0, 2.0).cdf(t.tensor(-1.0))

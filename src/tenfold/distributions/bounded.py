@@ -35,6 +35,11 @@ class ContinuousBernoulli(_Binary, ExponentialFamily):
         validate_args: bool | None = None,
     ):
         self._lims = lims
+        if probs is not None:
+            (probs,) = broadcast_all(probs)
+            if validate_args is not None:  # afterwards they always pass
+                self._validate_within(probs=(probs, constraints.unit_interval))
+            probs = within(probs)
         super().__init__(probs, logits, validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:

@@ -84,6 +84,8 @@ class Chi2(Gamma):
     def __init__(self, df: Any, validate_args: bool | None = None):
         (df,) = broadcast_all(df)
         super().__init__(0.5 * df, aten("full_like")(df, 0.5), validate_args)
+        if self._validate_args:
+            self._validate_within(df=(df, constraints.positive))
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
         made = super().expand(batch_shape, _instance)

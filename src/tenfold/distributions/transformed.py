@@ -295,7 +295,7 @@ class Kumaraswamy(TransformedDistribution):
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None):
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         like = aten("full_like")
-        base = Uniform(like(self.concentration0, 0), like(self.concentration0, 1), validate_args=False)
+        base = Uniform(like(self.concentration0, 0), like(self.concentration0, 1), validate_args)
         super().__init__(base, self._steps(), validate_args)
 
     def _steps(self) -> list[Transform]:

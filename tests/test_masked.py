@@ -85,3 +85,11 @@ def test_what_a_mask_cannot_do_is_refused():
         tn.masked.median(x.int(), mask=mask)
     with pytest.raises(ArgumentError, match="give one of them"):
         tn.masked.var(x, unbiased=True, correction=1)
+
+
+def test_products_over_an_empty_list_of_dimensions_keep_every_element():
+    values, mask = np.arange(6.0).reshape(2, 3), np.arange(6).reshape(2, 3) > 2
+    for dim in ([], (), None):
+        ours = tn.masked.prod(tn.tensor(values), dim, mask=tn.tensor(mask))
+        theirs = torch.masked.prod(torch.tensor(values), dim, mask=torch.tensor(mask))
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())

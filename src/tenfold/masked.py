@@ -88,9 +88,9 @@ def prod(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The product over dim; 1 if no element is selected."""
+    """The product over dim; 1 if no element is selected. An empty list names no dimension."""
     result = _kept(input, mask, 1).to(dtype or _summed(input))
-    for each in reversed(_dims(dim, input)):
+    for each in () if dim == [] else reversed(_dims(dim, input)):
         result = result.prod(each, keepdim)
     return result
 

@@ -45,3 +45,14 @@ def test_a_module_without_buffers_takes_parameters_alone():
     assert (function(params, x) == layer(x)).all() and params[0] is not layer.weight
     with pytest.raises(tn.ArgumentError, match="buffers"):
         ours.make_functional(tn.nn.BatchNorm1d(2))
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 5, 9])
+def test_chunks_of_a_batch_are_mapped_one_after_the_other(chunks):
+    from torch._functorch.apis import chunk_vmap
+
+    def run(t, mapped):
+        x, y = t.arange(10.0).reshape(2, 5), t.ones(2)
+        return mapped(lambda x, y: (x * y).sum(), in_dims=(1, None), chunks=chunks)(x, y).tolist()
+
+    assert run(tn, ours.chunk_vmap) == run(torch, chunk_vmap)

@@ -39,6 +39,7 @@ DISTRIBUTIONS = """
 # Modules that lie elsewhere here than in PyTorch.
 ELSEWHERE = {
     **{f"functorch{name}": "tenfold.compat.private.functorch" for name in ("", ".experimental")},
+    "functorch.experimental.control_flow": "tenfold.compat.private.higher_order",
     "torch.__future__": "tenfold.compat.private.future",
     "torch._C": "tenfold.compat.private.c_extension",
     "torch._VF": "tenfold",

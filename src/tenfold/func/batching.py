@@ -58,6 +58,13 @@ def vmap(
     return vmapped
 
 
+def batch_size(args: tuple[Any, ...], in_dims: Any) -> int:
+    """How many elements `vmap` with these `in_dims` maps a function over."""
+    tensors: list[Any] = []
+    tree.flatten((args, {}), is_tensor, tensors)
+    return _batch_size(tensors, _argument_dims(in_dims, args, {}))
+
+
 class _Mapped:
     """A call of a vmapped function, all of its batch or a part of it."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.base.errors import ArgumentError, located
@@ -24,15 +25,30 @@ from tenfold.func import (
     vjp,
     vmap,
 )
+from tenfold.func.batching import batch_size
 from tenfold.nn import Module, Parameter
 from tenfold.tensor import Tensor
 
 __all__ = [
-    "FunctionalModule", "FunctionalModuleWithBuffers", "associative_scan", "combine_state_for_ensemble",
+    "FunctionalModule", "FunctionalModuleWithBuffers", "associative_scan", "chunk_vmap",
+    "combine_state_for_ensemble",
     "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
     "linearize", "make_functional", "make_functional_with_buffers", "make_fx",
     "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
+
+
+def chunk_vmap(
+    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", chunks: int = 2
+) -> Callable[..., Any]:
+    """Return `func` mapped over a batch in so many chunks, which are computed one after the other."""
+
+    @functools.wraps(func)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        size = batch_size(args, in_dims)
+        return vmap(func, in_dims, out_dims, randomness, chunk_size=-(-size // chunks))(*args, **kwargs)
+
+    return mapped
 
 
 class FunctionalModuleWithBuffers(Module):

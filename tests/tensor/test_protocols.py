@@ -123,6 +123,32 @@ def test_data_leaves_in_every_dtype(dtype):
     assert copy.deepcopy(ours).tolist() == copy.copy(ours).tolist() == ours.tolist()
 
 
+@pytest.mark.parametrize("dtype", ("float32", "float64", "bfloat16", "int64", "bool", "complex64"))
+@pytest.mark.parametrize(
+    "view",
+    (
+        lambda x: x[1, 2],
+        lambda x: x[-1, :][0:1],
+        lambda x: x.t()[2][1],
+        lambda x: x[0, 1].expand(3)[2],
+        lambda x: x[0].unfold(0, 2, 1)[1, 1],
+        lambda x: x.diagonal()[1].unsqueeze(0),
+        lambda x: x[1].conj()[2],
+    ),
+)
+def test_a_number_is_read_through_any_view_before_and_after_a_write(view, dtype):
+    def numbers(lib):
+        x = (lib.arange(6).reshape(2, 3) % 4).to(getattr(lib, dtype))
+        if dtype == "complex64":
+            x = x * (1 - 2j)
+        seen = view(x)
+        first = seen.item()
+        x.copy_(x.flip(1))
+        return [first, seen.item(), view(x.flip(0)).item()]
+
+    assert [(type(each), each) for each in numbers(tn)] == [(type(each), each) for each in numbers(torch)]
+
+
 def test_numbers_come_out_exactly():
     for dtype in ("float16", "bfloat16", "float32", "float64"):
         numbers = [0.1, -0.0, float("inf"), 1e-3, 65504.0]

@@ -362,7 +362,8 @@ def _view(plan: Plan, arguments: Sequence[Any], values: Sequence[Any], result: V
     viewed: Tensor = arguments[0]
     base = viewed.share()
     try:
-        alias = tensor.views.extend(base, plan.row, values[0], values[1:], result)
+        way = tensor.views.way_on(base, plan.row, values[0].type, values[1:], result)
+        alias = tensor.views.extend(base, plan.row, values[0], way)
     except TenfoldError as error:
         raise located(error, plan.row, capture(), values[:1]) from None
     return viewed if alias is base else Tensor(result, alias)

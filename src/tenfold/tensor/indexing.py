@@ -207,20 +207,33 @@ def _index_array(item: Any) -> np.ndarray:
     return array if array.dtype in (np.bool_, np.uint8) else array.astype(np.int64)
 
 
-_seen: dict[Any, OpCall] = {}
+class _Seen:
+    """The callee of a view op on a type of tensor, and what it added to the last alias."""
+
+    __slots__ = ("callee", "way")
+
+    def __init__(self, callee: OpCall):
+        self.callee = callee
+        self.way: views.Way | None = None
+
+
+_seen: dict[Any, _Seen] = {}
 
 
 def _view(row: Row, x: Tensor, arguments: tuple[Any, ...], where: Any) -> Tensor:
     """`invoke` for a view op. One that was seen before on this type of tensor is recorded at once."""
     if context.recorder is None and context.quick:
         value = x.current()
-        callee = _seen.get((row, value.type, arguments))
-        if callee is not None and value.buffer is not NO_DATA:
-            node = Node(callee, (value,), where)
-            result = Value(callee.result_types[0], value.device, node)
+        seen = _seen.get((row, value.type, arguments))
+        if seen is not None and value.buffer is not NO_DATA:
+            node = Node(seen.callee, (value,), where)
+            result = Value(seen.callee.result_types[0], value.device, node)
             if value.origin is not None:
                 graph.track(node, (result,))
-            return Tensor(result, views.extend(x.share(), row, value, arguments, result))
+            alias, way = x.share(), seen.way
+            if way is None or way.offset != alias.offset or way.strides != alias.strides:
+                way = seen.way = views.way_on(alias, row, value.type, arguments, result)
+            return Tensor(result, views.extend(alias, row, value, way))
     view = invoke(row, (x, *arguments), where)
     node = view._value.node
     if (
@@ -231,7 +244,7 @@ def _view(row: Row, x: Tensor, arguments: tuple[Any, ...], where: Any) -> Tensor
     ):
         if len(_seen) > BOUND:
             _seen.clear()
-        _seen[row, x._value.type, arguments] = node.callee
+        _seen[row, x._value.type, arguments] = _Seen(node.callee)
     return view
 
 

@@ -137,8 +137,12 @@ class Protocols(Described):
             ).located("item", capture())
         if context.recorder is not None and (number := symbolic.of(self)) is not None:
             return number
-        alias = self._alias
-        if (alias is not None and alias.steps) or (type.dtype.itemsize < 4 and type.dtype.kind == "float"):
+        alias, narrow = self._alias, type.dtype.itemsize < 4 and type.dtype.kind == "float"
+        if alias is not None and alias.steps and not narrow and context.recorder is None:
+            number = views.number(alias, type)
+            if number is not None:
+                return number
+        if narrow or (alias is not None and alias.steps):
             return self._plain().reshape(()).item()
         return evaluate.number(self._computed())
 

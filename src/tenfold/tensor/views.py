@@ -313,29 +313,44 @@ def whole(value: Value, leaf: Origin | None = None, version: int = 0) -> Alias:
     return Alias(storage, (), contiguous(value.type.shape), 0, Base(leaf))
 
 
-def extend(alias: Alias, row: Row, base: Value, arguments: Sequence[Any], result: Value) -> Alias | None:
-    """The alias of a view op's result. It is the same one if the result is the tensor itself, and None if
-    PyTorch copies."""
-    place = Place(base.type, result.type, result.index)
+class Way(NamedTuple):
+    """What a view op adds to an alias that lies at these `strides` and `offset`: its steps, and the layout of
+    its result, None if PyTorch copies."""
+
+    strides: tuple[int, ...]
+    offset: int
+    steps: tuple[Step, ...]
+    layout: Layout | None
+
+
+def way_on(alias: Alias, row: Row, base: TensorType, arguments: Sequence[Any], result: Value) -> Way:
+    """What a view op on a tensor of type `base` adds to its alias."""
+    place = Place(base, result.type, result.index)
     if row.steps is None:
         steps: tuple[Step, ...] = (Step(row, tuple(arguments), result.index),)
     else:
         simple = [(find(name), own) for name, *own in row.steps(place, *arguments)]
         steps = tuple([_complete(step, own) for step, own in simple])
+    layout: Layout | None = (alias.strides, alias.offset)
     shown = row if row.strides is not None else steps[0].row if steps else None
     if shown is not None:
         shown_arguments = arguments if shown is row else steps[0].arguments
         assert shown.strides is not None
         layout = shown.strides(place, alias.strides, alias.offset, *shown_arguments)
-        if layout is None:
-            return None
-    if not steps:
+    return Way(alias.strides, alias.offset, steps, layout)
+
+
+def extend(alias: Alias, row: Row, base: Value, way: Way) -> Alias | None:
+    """The alias of a view op's result. It is the same one if the result is the tensor itself, and None if
+    PyTorch copies."""
+    if way.layout is None:
+        return None
+    if not way.steps:
         return alias
     if row.storage:
         _check_storage(alias)
-    every = steps if row.storage else (*alias.steps, *steps)
-    strides, offset = layout
-    extended = Alias(alias.storage, every, strides, offset, alias.base)
+    every = way.steps if row.storage else (*alias.steps, *way.steps)
+    extended = Alias(alias.storage, every, *way.layout, alias.base)
     if row.name == "detach" or (row.storage and alias.base.depth):
         extended.base = extended.own_base()
     else:
@@ -438,6 +453,22 @@ def on_host(alias: Alias, type: TensorType) -> np.ndarray | None:
     size, bytes_of = memory.itemsize, memory.reshape(-1).view(np.uint8)
     strides = [stride * size for stride in alias.strides]
     return np.ndarray(type.shape, memory.dtype, bytes_of, alias.offset * size, strides)
+
+
+def number(alias: Alias, type: TensorType) -> Any:
+    """The one element that a view of this type sees, by the data of its storage, which is computed if need
+    be: it would be with the view. None if that does not tell."""
+    stored = alias.storage.value
+    if stored.device.type != "cpu" or stored.device.mesh is not None or stored.type.dtype is not type.dtype:
+        return None
+    if any(step.row.recodes for step in alias.steps):
+        return None
+    if stored.buffer is None:
+        if stored.node is None:
+            return None
+        evaluate.evaluate([stored])
+    memory = evaluate.host_array(stored)
+    return memory.item(alias.offset) if memory.flags.c_contiguous else None
 
 
 def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:

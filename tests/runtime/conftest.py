@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tenfold.runtime import compile as programs
+from tenfold.runtime import compile as programs, evaluate, executables
+from tests.random_programs.open_sizes import hostile, interpreted
 
 
 @pytest.fixture
@@ -21,3 +22,16 @@ def recordings(monkeypatch):
 
     monkeypatch.setattr(programs, "specialize", trace)
     return made
+
+
+@pytest.fixture
+def hostile_padding(monkeypatch):
+    """NaN, or an index far outside, in all padding."""
+    monkeypatch.setattr(evaluate, "blank", hostile)
+    monkeypatch.setenv("TENFOLD_CACHE_DIR", "")
+
+
+@pytest.fixture
+def on_tier_0(monkeypatch):
+    """Open programs are interpreted: that is another oracle, and compiles nothing."""
+    monkeypatch.setattr(executables, "build_function", interpreted)

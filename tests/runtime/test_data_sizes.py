@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import pytest
 import torch
 
 import tenfold as tn
 from tenfold.base.errors import IndexOutOfRange, ShapeError
-from tenfold.runtime import evaluate, executables
 from tenfold.runtime.executables import counting_compiles
-from tests.random_programs.open_sizes import hostile, interpreted
+from tests.runtime.data_dependent import require_equal, vectors
 
 RNG = np.random.default_rng(0)
-
-
-@pytest.fixture(autouse=True)
-def hostile_padding(monkeypatch):
-    monkeypatch.setattr(evaluate, "blank", hostile)
-    monkeypatch.setenv("TENFOLD_CACHE_DIR", "")
-
-
-@pytest.fixture
-def on_tier_0(monkeypatch):
-    """Open programs are interpreted: that is another oracle, and compiles nothing."""
-    monkeypatch.setattr(executables, "build_function", interpreted)
+pytestmark = pytest.mark.usefixtures("hostile_padding")
 
 
 def signs(*rows):
@@ -43,18 +29,6 @@ def repeats(*calls):
     return [
         (RNG.normal(size=(rows, 4)).astype(np.float32), RNG.integers(0, most, rows)) for rows, most in calls
     ]
-
-
-def require_equal(function, calls, apart=0):
-    compiled = tn.compile(lambda *args: function(tn, *args))
-    for arrays in calls:
-        expected = function(torch, *[torch.from_numpy(each.copy()) for each in arrays])
-        found = compiled(*[tn.tensor(each) for each in arrays])
-        several = isinstance(expected, (tuple, list))
-        for ours, theirs in zip(found, expected) if several else [(found, expected)]:
-            assert tuple(ours.shape) == tuple(theirs.shape)
-            np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-6)
-    assert compiled.programs.count == apart  # of them, for one size alone
 
 
 def gradient(loss):
@@ -172,12 +146,6 @@ def test_one_program_serves_any_number_of_elements():
 # Few elements, for which the function may be another program
 
 
-def numbers(*counts):
-    """Vectors of six elements, of which so many are positive."""
-    order = np.array([2, 0, 5, 1, 3, 4])
-    return [(np.where(order < count, order + 1, -order - 1).astype(np.float32),) for count in counts]
-
-
 SEVERAL = {
     "mask": lambda lib, x: x[x > 0],
     "masked_select": lambda lib, x: lib.masked_select(x, x > 0),
@@ -206,8 +174,8 @@ def test_slices_end_where_the_elements_do(on_tier_0, case):
         found = SEVERAL[case](lib, x)
         return [found[each] for each in SLICES if case != "two of them" or each.step is None]
 
-    require_equal(slices, numbers(3, 0, 1, 2, 4, 5, 6, 3))
-    require_equal(lambda lib, x: SEVERAL[case](lib, x)[:5], numbers(6, 3, 0, 5, 4))
+    require_equal(slices, vectors(3, 0, 1, 2, 4, 5, 6, 3))
+    require_equal(lambda lib, x: SEVERAL[case](lib, x)[:5], vectors(6, 3, 0, 5, 4))
 
 
 def assigned(lib, x):
@@ -237,7 +205,7 @@ FEW = {
 @pytest.mark.filterwarnings("ignore:(std|var|cov).*degrees of freedom")
 @pytest.mark.parametrize("case", FEW)
 def test_few_elements(on_tier_0, case):
-    require_equal(FEW[case], numbers(3, 0, 1, 2, 4, 5, 6, 3))
+    require_equal(FEW[case], vectors(3, 0, 1, 2, 4, 5, 6, 3))
 
 
 def test_numbers_of_elements_are_proved_in_ranges(on_tier_0):
@@ -254,57 +222,6 @@ def test_numbers_of_elements_are_proved_in_ranges(on_tier_0):
         if seed == 0:
             first = len(called)
     assert len(called) == first
-
-
-APART = {
-    "products": lambda lib, x: x[x > 0].cumprod(0),
-    "mask of a mask": lambda lib, x: (lambda kept: kept[kept > 2])(x[x > 0]),
-    "unique of a mask": lambda lib, x: lib.unique(x[x > 0].round()),
-    "the size": lambda lib, x: (x[x > 0], x.new_tensor(len(x[x > 0])), x * x[x > 0].shape[0]),
-    "a loop": lambda lib, x: sum([x * i for i in range(x[x > 0].shape[0])], x),
-    "every other one": lambda lib, x: lib.cat([x[x > 2], x[x > 0]])[::2],
-}
-
-
-@pytest.mark.filterwarnings("ignore:compile")
-@pytest.mark.parametrize("case", APART)
-def test_compiled_apart_for_each_number_of_elements(on_tier_0, case):
-    require_equal(APART[case], numbers(3, 0, 1, 2, 6, 3), apart=1)
-
-
-def test_the_size_may_be_returned(on_tier_0):
-    kept = tn.compile(lambda x: (x[x > 0], x[x > 0].shape[0]))
-    with pytest.warns(UserWarning, match="compiled apart for each number of elements"):
-        for numbers in ([1.0, -1, 2], [1.0, 2, 3], [-1.0, -2, -3]):
-            assert kept(tn.tensor(numbers))[1] == sum([each > 0 for each in numbers])
-    assert "x[x > 0]: compiled apart for each number of elements" in kept.guards()
-
-
-def test_rows_for_which_a_module_refuses_fewer():
-    x = np.array([[1, 2], [3, 4], [-1, 0], [7, 5]], np.float32)
-
-    def normed(lib):
-        norm = lib.nn.BatchNorm1d(2)
-        found = (lambda x: norm(x[x[:, 0] > 0]).sum(1) * 1000)(lib.tensor(x))
-        return found.detach().numpy(), norm.running_mean.numpy()
-
-    found = tn.nn.BatchNorm1d(2)
-    with tn.no_grad():
-        sums = tn.compile(lambda x: found(x[x[:, 0] > 0]).sum(1) * 1000)(tn.tensor(x))
-    np.testing.assert_allclose(sums.numpy(), normed(torch)[0], rtol=1e-4, atol=0.1)
-    np.testing.assert_allclose(found.running_mean.numpy(), normed(torch)[1], rtol=1e-5)
-
-
-def test_a_step_writes_its_state_once_for_few_elements():
-    total = tn.zeros(())
-
-    @tn.compile
-    def add(x):
-        total.add_(x[x > 0][:2].sum())
-
-    for (x,) in numbers(3, 1, 0, 2, 1):
-        add(tn.tensor(x))
-    assert total.item() == 4 + 1 + 0 + 3 + 1
 
 
 def test_slices_that_end_by_a_size_of_an_argument(on_tier_0):
@@ -360,51 +277,3 @@ def test_sizes_that_are_counted_apart_may_be_equal():
     assert both(tn.ones(5)).tolist() == [2] * 5
     with pytest.raises(ShapeError, match=r"f32\[4\] with f32\[2\]"):
         both(tn.tensor([1.0, 2, 3, 1, 7])[:4])
-
-
-@pytest.mark.filterwarnings("ignore:compile")
-def test_a_size_that_must_be_a_certain_number_is_compiled_for_that():
-    kept = tn.compile(lambda x: x[x > 0] + tn.ones(2), fullgraph=True)
-    with pytest.warns(UserWarning, match=r"x\[x > 0\] depends.* compiled apart .* add has to know it"):
-        assert kept(tn.tensor([1.0, -2, 3])).tolist() == [2, 4]
-    with counting_compiles() as compiles:
-        assert kept(tn.tensor([-1.0, 2, 3])).tolist() == [3, 4]
-        with pytest.raises(ShapeError, match=r"f32\[3\] with f32\[2\]"):
-            kept(tn.ones(3))
-    assert compiles == 0
-    assert kept(tn.tensor([-1.0, -2, 3])).tolist() == [4, 4]
-
-
-@pytest.mark.filterwarnings("ignore:compile")
-def test_a_size_that_must_be_a_certain_number_may_follow_from_another():
-    total = tn.zeros(4)
-
-    @functools.partial(tn.compile, fullgraph=True)
-    def step(x, y):
-        kept = x[x > 0]
-        total.add_(kept)
-        return y[y > kept.sum()] @ tn.arange(2.0)
-
-    assert step(tn.tensor([1.0, 2, 3, 4, -1]), tn.tensor([9.0, 20, 30])).item() == 30
-    assert total.tolist() == [1, 2, 3, 4]
-    with pytest.raises(ShapeError, match="cannot multiply"):
-        step(tn.tensor([1.0, 2, 3, -4, 4]), tn.tensor([9.0, 20, 8]))
-    assert total.tolist() == [1, 2, 3, 4]
-    assert step(tn.tensor([1.0, 2, 3, -4, 4]), tn.tensor([11.0, 20, 8])).item() == 20
-    assert total.tolist() == [2, 4, 6, 8]
-
-
-@pytest.mark.filterwarnings("ignore:compile")
-def test_gradients_flow_through_a_size_that_must_be_a_certain_number():
-    weight = tn.ones(4, requires_grad=True)
-
-    @functools.partial(tn.compile, fullgraph=True)
-    def step(x):
-        loss = ((weight * x)[x > 0] * tn.arange(2.0)).sum()
-        loss.backward()
-        return loss
-
-    for numbers, gradient in (([1.0, -2, -3, 4], [0, 0, 0, 4]), ([-1.0, 2, 3, -4], [0, 0, 3, 0])):
-        weight.grad = None
-        step(tn.tensor(numbers))
-        assert weight.grad.tolist() == gradient

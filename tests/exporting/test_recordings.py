@@ -236,20 +236,10 @@ def test_one_tensor_given_twice_is_two_arguments():
 
 
 def test_a_loaded_module_checks_sizes():
-    both = lambda x, y: x + y
     n = Dim("n", min=2, max=8)
     given = (tn.ones(2, 3), tn.ones(2, 3))
-    dynamic = {0: {0: n}, 1: {0: n}}
-    run = tn.load_vmfb(tn.export(both, given, dynamic=dynamic).build())
-    assert repr(run) == "<BuiltModule: (f32[n,3], f32[n,3]) -> (f32[n,3])>"
-    assert run(tn.ones(8, 3), tn.ones(8, 3)).shape == (8, 3)
-    with pytest.raises(tn.ShapeError, match="n is 2 in argument 0 and 3 in 1"):
-        run(tn.ones(2, 3), tn.ones(3, 3))
-    with pytest.raises(tn.ShapeError, match=r"n must be from 2 to 8, not 9 \(argument 0\)"):
-        run(tn.ones(9, 3), tn.ones(9, 3))
-    with pytest.raises(tn.ShapeError, match=r"argument 0 of the module is f32\[n,3\], not f32\[2,4\]"):
-        run(tn.ones(2, 4), tn.ones(2, 3))
-    run = tn.load_stablehlo(tn.export(both, given, dialect="stablehlo", dynamic=dynamic).portable())
+    exported = tn.export(lambda x, y: x + y, given, dialect="stablehlo", dynamic={0: {0: n}, 1: {0: n}})
+    run = tn.load_stablehlo(exported.portable())
     assert repr(run) == "<LoadedModule: (f32[?,3], f32[?,3]) -> (f32[?,3])>"
     with pytest.raises(tn.ShapeError, match="n is 2 in argument 0 and 3 in 1"):
         run(tn.ones(2, 3), tn.ones(3, 3))

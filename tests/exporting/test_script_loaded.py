@@ -171,23 +171,3 @@ def test_gradients_flow_to_what_requires_them(both):
         assert not ours(tn.tensor(X)).requires_grad
     ours.requires_grad_(False)
     assert not ours(tn.tensor(X)).requires_grad and ours(tn.tensor(X, requires_grad=True)).requires_grad
-
-
-def test_functions_give_gradients_by_tensors_within_containers():
-    unit = jit.CompilationUnit(
-        "def f(parts: Dict[str, Tensor], y: Tensor):\n  return parts['a'] * y, [parts['b'], y.long()], y\n"
-    )
-    a, b, y = (tn.tensor([number], requires_grad=True) for number in (2.0, 3.0, 5.0))
-    product, (same_b, whole), same_y = unit.f({"a": a, "b": b}, y)
-    assert not whole.requires_grad
-    (product + 10 * same_b + 100 * same_y).backward()
-    assert [each.grad.item() for each in (a, b, y)] == [5, 10, 102]
-    with pytest.raises(tn.UnsupportedError, match="gradients of gradients"):
-        tn.autograd.grad(unit.f({"a": a, "b": b}, y)[0], a, create_graph=True)
-
-
-def test_what_a_function_writes_to_its_arguments_is_seen():
-    unit = jit.CompilationUnit("def f(x: Tensor, y: Tensor):\n  x.add_(y)\n  return x\n")
-    x = tn.zeros(2)
-    view = x[1:]
-    assert unit.f(x, tn.ones(2)).tolist() == x.tolist() == [1, 1] and view.tolist() == [1]

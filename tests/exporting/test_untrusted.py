@@ -12,8 +12,7 @@ import pytest
 import tenfold as tn
 from tenfold import nn
 from tenfold.base import digests
-from tenfold.exporting import limits, untrusted
-from tenfold.mlir import portable
+from tenfold.exporting import untrusted
 
 
 @pytest.fixture(scope="module")
@@ -197,22 +196,6 @@ def test_a_module_of_thousands_of_constants_is_read_in_its_time():
     tn.load_stablehlo(f"module {{ func.func @main() {{ {body} return }} }}".encode())
 
 
-def test_a_module_of_more_ops_may_be_compiled_for_longer(monkeypatch):
-    def seconds(ops):
-        body = " ".join(f"%{i} = stablehlo.constant dense<{i}> : tensor<i32>" for i in range(ops))
-        module = portable.read(f"module {{ func.func @main() {{ {body} return }} }}".encode())
-        return limits.compile_seconds(module, module.bytecode())
-
-    assert 60 < seconds(1) < 61
-    assert seconds(10_000) > 500
-    monkeypatch.setenv("TENFOLD_COMPILE_SECONDS", "7.5")
-    assert seconds(1) == 7.5
-    for odd in ("long", "-1", "nan", "inf"):
-        monkeypatch.setenv("TENFOLD_COMPILE_SECONDS", odd)
-        with pytest.raises(tn.ArgumentError, match="no number of seconds"):
-            seconds(1)
-
-
 HUNGRY = """
 from tenfold.exporting import untrusted
 untrusted.portable.read = lambda data: bytearray(2 * untrusted.READING_MEMORY)
@@ -310,23 +293,3 @@ def test_one_reader_serves_where_the_program_ignores_or_blocks_signals(tmp_path,
     monkeypatch.setenv("TENFOLD_CACHE_DIR", str(tmp_path))
     done = subprocess.run([sys.executable, "-c", UNHEARD], capture_output=True, text=True, timeout=120)
     assert done.stdout == "True\n", done.stderr
-
-
-def test_limits_that_the_user_set_are_those_after_a_file_was_read():
-    program = """if True:
-    import resource
-    from tenfold.exporting import limits
-    chosen = {resource.RLIMIT_DATA: 900 << 20, resource.RLIMIT_CPU: 90}
-    for limit, soft in chosen.items():
-        resource.setrlimit(limit, (soft, resource.getrlimit(limit)[1]))
-    before = limits.confine(0, 1000.0, 4 << 30)
-    for limit, soft in chosen.items():
-        assert resource.getrlimit(limit)[0] == soft
-    limits.let_go(before)
-    for limit, soft in chosen.items():
-        assert resource.getrlimit(limit)[0] == soft
-    limits.let_go(limits.confine(0, 3.0, 1 << 20))
-    for limit, soft in chosen.items():
-        assert resource.getrlimit(limit)[0] == soft
-    """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold import nn
+from tenfold import flat, nn
 from tenfold.engines.xla import compiling
 from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.runtime import reduced_overhead
-from tenfold.runtime.bundles import ALIGNED, Bundled, bundles_of
+from tenfold.runtime.bundles import ALIGNED, Bundled, bundles_of, taken_whole
 
 DEPTH = 6
 
@@ -28,8 +28,8 @@ def model():
     return nn.Sequential(*layers)
 
 
-def test_weights_travel_in_one_array(monkeypatch):
-    net = model()
+def most_arrays(net, monkeypatch):
+    """The most arrays that a compiled module's second call passes to a program."""
     step = tn.compile(lambda x: net(x), mode="reduce-overhead")
     x = tn.randn(3, 5)
     with tn.no_grad():
@@ -41,7 +41,27 @@ def test_weights_travel_in_one_array(monkeypatch):
             lambda program, buffers, held=None: counts.append(len(buffers)) or run(program, buffers, held),
         )  # fmt: skip
         step(tn.ones(3, 5))
-    assert max(counts) == 3  # x, the weights and biases, the place of the result
+    return max(counts)
+
+
+def test_weights_travel_in_one_array(monkeypatch):
+    net = nn.Sequential(*[nn.LayerNorm(5) for _ in range(DEPTH)])
+    assert most_arrays(net, monkeypatch) == 3  # x, the weights and biases, the place of the result
+
+
+def test_what_a_library_takes_travels_alone(monkeypatch):
+    """XLA would copy the factors of products and their biases out of a bundle."""
+    assert most_arrays(model(), monkeypatch) == 2 + 2 * DEPTH
+
+
+def test_a_bias_is_known_through_conversions_and_shapes():
+    x, weight, bias, addend = (Value(TensorType(dtype, shape)) for dtype, shape in (
+        (tn.bfloat16, (2, 3)), (tn.bfloat16, (3, 4)), (tn.float32, (4,)), (tn.bfloat16, (2, 4)),
+    ))  # fmt: skip
+    product = flat.convert(flat.dot_general(x, weight, ((1,), (0,))), tn.float32)
+    shifted = product + flat.broadcast_to(bias, (2, 4))
+    results = [flat.convert(shifted, tn.bfloat16) * addend]
+    assert taken_whole(Function([x, weight, bias, addend], results, "step")) == {x, weight, bias}
 
 
 def test_weights_that_change_are_bundled_anew():

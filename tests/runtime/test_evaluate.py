@@ -9,6 +9,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.base.errors import IndexOutOfRange, TenfoldError
+from tenfold.flat.ir import TensorType
 from tenfold.runtime import evaluate, executables
 from tenfold.runtime.executables import counting_compiles
 from tenfold.trace.collect import collect
@@ -232,3 +233,11 @@ def test_executables_go_before_memory_mappings_run_out(monkeypatch):
     monkeypatch.setattr(executables, "_compiles", 7)
     (x + 0.125).tanh().eval()  # the eighth compile counts the mappings
     assert len(executables._executables) == 1
+
+
+@pytest.mark.parametrize(("device", "pays"), [("cpu", False), ("cuda", True)])
+def test_small_memory_is_reused_where_programs_run_as_graphs(device, pays):
+    small, large = TensorType(tn.float32, (3,)), TensorType(tn.float32, (4096,))
+    assert evaluate.donatable(small, small, tn.device(device)) is pays
+    assert evaluate.donatable(large, large, tn.device(device))
+    assert not evaluate.donatable(small, large, tn.device(device))

@@ -11,12 +11,43 @@ from tenfold import flat
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType
 from tenfold.engines import xla
+from tenfold.flat.data_ops import BroadcastInDim, Reshape, Transpose
+from tenfold.flat.elementwise import Add, Convert
 from tenfold.flat.ir import Function, TensorType, Value
+from tenfold.flat.structured import DotGeneral
+from tenfold.flat.windows import Convolution
 from tenfold.mlir import stablehlo
 from tenfold.ops.tile_runs import read_in_place
 
 FEW = 8  # inputs for which it does not pay
 ALIGNED = 128  # bytes at which a part starts, which is what a GPU reads together
+
+
+LIBRARY = DotGeneral, Convolution  # what XLA leaves to a library, with a bias that is added to its result
+FORMS = BroadcastInDim, Convert, Reshape, Transpose
+
+
+def taken_whole(function: Function) -> set[Value]:
+    """The parameters that XLA would copy out of a bundle, because a library takes them: factors and biases of
+    products and convolutions."""
+    results: set[Value] = set()
+    taken: set[Value] = set()
+    for op in function.ops:
+        if isinstance(op, LIBRARY):
+            results.update(op.results)
+            taken.update(map(_formed_from, op.operands))
+        elif isinstance(op, FORMS) and op.operands[0] in results:
+            results.update(op.results)
+        elif isinstance(op, Add) and not results.isdisjoint(op.operands):
+            taken.update(map(_formed_from, op.operands))
+    return taken.intersection(function.params)
+
+
+def _formed_from(value: Value) -> Value:
+    """What a value has the elements of, in another shape or dtype."""
+    while isinstance(value.op, FORMS):
+        value = value.op.operands[0]
+    return value
 
 
 class Bundle(NamedTuple):

@@ -38,7 +38,7 @@ from tenfold.trace.collect import Trace, collect
 from tenfold.trace.gradient import used_up
 from tenfold.trace.graph import NO_DATA, Holder, Node, Value
 
-WORTHWHILE = 1 << 14  # bytes, below which fresh memory costs nothing
+WORTHWHILE = 1 << 14  # bytes, below which fresh memory costs nothing on a CPU
 
 
 # Tensors that were written, what they held before, and what they held in between, where it is still known.
@@ -196,7 +196,9 @@ def _donations(program: Trace, given: list[Value], replaced: dict[Value, Value])
     donated = [
         (place, results[replaced[leaf]])
         for place, leaf in enumerate(program.leaves)
-        if leaf in replaced and replaced[leaf] in results and donatable(leaf.type, replaced[leaf].type)
+        if leaf in replaced
+        and replaced[leaf] in results
+        and donatable(leaf.type, replaced[leaf].type, leaf.device)
     ]
     if not donated:
         return ()
@@ -207,9 +209,10 @@ def _donations(program: Trace, given: list[Value], replaced: dict[Value, Value])
     return tuple([(place, result) for place, result in donated if program.leaves[place] not in wanted])
 
 
-def donatable(before: TensorType, after: TensorType) -> bool:
-    """Whether it pays to reuse the memory of a value for the one that replaces it."""
-    return before is after and size_in_bytes(before) >= WORTHWHILE
+def donatable(before: TensorType, after: TensorType, device: Device) -> bool:
+    """Whether it pays to reuse the memory of a value for the one that replaces it. On a GPU it always does:
+    XLA writes a program's CUDA graph anew for all that lies elsewhere than at the last run."""
+    return before is after and (device.type == "cuda" or size_in_bytes(before) >= WORTHWHILE)
 
 
 def unshared(value: Value, buffer: Any, owners: int) -> bool:

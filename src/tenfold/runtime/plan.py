@@ -97,7 +97,8 @@ class Plan:
             [
                 (place, result)
                 for place, result in self.replaced
-                if self.lends and evaluate.donatable(self.types[place], self.result_types[result])
+                if self.lends
+                and evaluate.donatable(self.types[place], self.result_types[result], self.device)
             ]
         )
         apart = self.differentiable or self.device.mesh or not self.lends
@@ -267,7 +268,7 @@ def _cleared_gradients(recording: Recording, inputs: list[Any]) -> list[tuple[in
     first = len(trace.outputs) - len(owners) - len(recording.counts)
     for i, owner in enumerate(owners, first):
         type = trace.type_of(*trace.outputs[i])
-        if owner in recording.recorder.cleared and evaluate.donatable(type, type):
+        if owner in recording.recorder.cleared and evaluate.donatable(type, type, trace.device):
             sharding = _sharding_of_leaf(owner)
             if sharding is None and trace.device.mesh is not None:
                 continue

@@ -21,7 +21,7 @@ from tenfold.base.errors import EngineError
 from tenfold.engines import xla
 from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.mlir import stablehlo
-from tenfold.runtime.bundles import Bundled, bundles_of
+from tenfold.runtime.bundles import Bundled, bundles_of, taken_whole
 
 SMALL = 1 << 20  # bytes of an array that are copied sooner than a graph is written
 MOST = 8  # calls whose results are looked at for memory that is free
@@ -49,11 +49,13 @@ class Room(NamedTuple):
 class Rooms:
     """A program with one more parameter for each small result that nothing else lends its memory to: the
     place for it. Of the inputs that are `lasting`, which seldom change from call to call, the small ones are
-    bundled."""
+    bundled, unless a library takes them."""
 
     def __init__(self, function: Function, donated: Donations, lasting: Sequence[int]):
         lent = {place for place, _ in donated}
-        small = [i for i in lasting if i not in lent and is_small(function.params[i].type)]
+        whole = taken_whole(function)
+        inputs = [(i, function.params[i]) for i in lasting if i not in lent]
+        small = [i for i, param in inputs if is_small(param.type) and param not in whole]
         bundled = Bundled(function, bundles_of(function.params, small))
         self.arguments = bundled.arguments
         function, donated = bundled.function, bundled.donated(donated)

@@ -13,7 +13,7 @@ from tenfold.flat.structured import CustomCall
 from tenfold.mlir import stablehlo
 from tenfold.mlir.triton import Writer
 from tenfold.nn import functional
-from tenfold.ops import tile_kernels
+from tenfold.ops import row_attention, tile_kernels
 from tenfold.ops.tile_absorbing import absorbed
 from tenfold.ops.tile_kernels import TARGET
 from tenfold.runtime.calls import record_call
@@ -193,10 +193,71 @@ def test_programs_by_kernels_give_what_the_plain_lowering_gives(case):
 @gpu
 @pytest.mark.parametrize("case", CASES)
 def test_a_gpu_gives_what_the_cpu_gives(case):
-    function, arrays = CASES[case]
+    give_the_same_on_a_gpu(*CASES[case])
+
+
+def give_the_same_on_a_gpu(function, arrays):
     here, there = [tn.tensor(each) for each in arrays], [tn.tensor(each, device="cuda") for each in arrays]
     expected = [each.detach().float().numpy() for each in tn.compile(function)(*here)]
     close([each.detach().float().cpu().numpy() for each in tn.compile(function)(*there)], expected)
+
+
+def masked(query, keys, values, seen):
+    """Rows that attend to some of the keys."""
+    return (functional.scaled_dot_product_attention(query, keys, values, seen > 0),)
+
+
+def decoding_over(keys):
+    """Arguments of `decoding` with so many keys, for which no lowering is remembered yet."""
+    return [random(*[keys if size == 100 else size for size in each.shape]) if each.ndim == 4 else each
+            for each in CASES["decoding"][1]]  # fmt: skip
+
+
+def some_keys(*shape):
+    """Of the last row none, of another one alone, of a third all."""
+    seen = (np.random.default_rng(3).random(shape) > 0.9).astype(np.float32)
+    seen[..., shape[-1] // 3 : shape[-1] * 3 // 4] = 0
+    seen.reshape(-1, shape[-1])[:3] = [[0], [1], [0]]
+    seen.reshape(-1, shape[-1])[0, -1] = 1
+    return seen
+
+
+SPARSE = {
+    "in parts": (3200, masked, [
+        random(3, 2, 1, 24), random(3, 2, 300, 24), random(3, 2, 300, 40), some_keys(3, 1, 1, 300),
+    ]),
+    "in turns": (1, masked, [
+        random(3, 2, 1, 64), random(3, 2, 700, 64), random(3, 2, 700, 64), some_keys(3, 2, 1, 700),
+    ]),
+    "while decoding": (3200, decoding, decoding_over(300)),
+    "while decoding in turns": (1, decoding, decoding_over(290)),
+}  # fmt: skip
+
+
+@pytest.fixture(params=SPARSE)
+def sparse(request, monkeypatch):
+    monkeypatch.setattr(row_attention, "LARGE", 1)
+    programs, function, arrays = SPARSE[request.param]
+    monkeypatch.setattr(row_attention, "MANY_PROGRAMS", programs)
+    return function, arrays
+
+
+def test_strips_that_a_mask_excludes_are_passed_over(sparse):
+    function, arrays = sparse
+    trace = record_call(function, tuple([tn.tensor(each) for each in arrays]), {}, tn.Tensor).recording.trace
+    tiled = absorbed(lower(trace, kind="triton"))
+    assert any(dict(op.backend_config).get("sparse") for op in tiled.ops if isinstance(op, CustomCall))
+    left = list(arrays)
+    fitting = lambda leaf: left.pop([each.shape for each in left].index(leaf.type.shape))
+    generator = np.zeros(2, np.uint64)
+    leaves = tuple([generator if leaf.type.dtype is tn.uint64 else fitting(leaf) for leaf in trace.leaves])
+    close(tier0.run(tiled, leaves), tier0.run(lower(trace), leaves))
+    assert "scf.if" in stablehlo.emit(tiled).text()
+
+
+@gpu
+def test_a_gpu_passes_over_strips_that_a_mask_excludes(sparse):
+    give_the_same_on_a_gpu(*sparse)
 
 
 def test_a_row_of_the_lowest_scores_is_a_row_of_equal_ones():

@@ -168,19 +168,28 @@ class Writer:
         bounds = [self._constant(each, "i32", ()).name for each in (0, count, 1)]
         index = self._fresh()
         inner = [Tile(self, self._fresh(), each.element, each.shape) for each in carry]
-        result = self._fresh()
-        types = ", ".join(each.type for each in carry)
+        head, types, results = self._results_of_region(carry)
         starts = ", ".join(f"{own.name} = {each.name}" for own, each in zip(inner, carry, strict=True))
         carried = f" iter_args({starts}) -> ({types})" if carry else ""
-        head = "" if not carry else f"{result}:{len(carry)} = " if len(carry) > 1 else f"{result} = "
         low, high, step = bounds
         self._line(f"{head}scf.for {index} = {low} to {high} step {step}{carried} : i32 {{")
         found = body(Tile(self, index, "i32", ()), *inner)
         if carry:
             self._line(f"scf.yield {', '.join(each.name for each in found)} : {types}")
         self._line("}")
-        names = [f"{result}#{i}" for i in range(len(carry))] if len(carry) > 1 else [result]
-        return [Tile(self, name, own.element, own.shape) for name, own in zip(names, carry, strict=False)]
+        return results
+
+    def when(
+        self, condition: Tile, body: Callable[[], Sequence[Tile]], otherwise: Sequence[Tile]
+    ) -> list[Tile]:
+        """What `body` gives if a number is true, and these tiles if not."""
+        head, types, results = self._results_of_region(otherwise)
+        self._line(f"{head}scf.if {condition.name} -> ({types}) {{")
+        self._line(f"scf.yield {', '.join(each.name for each in body())} : {types}")
+        self._line("} else {")
+        self._line(f"scf.yield {', '.join(each.name for each in otherwise)} : {types}")
+        self._line("}")
+        return results
 
     # What operators call
 
@@ -261,6 +270,14 @@ class Writer:
         type = f"({x.type}) -> {_array('f32', shape)}"
         text = f'"tt.reduce"({x.name}) <{{axis = {axis} : i32}}> ({{ {body} }}) : {type}'
         return self._made(text, "f32", shape)
+
+    def _results_of_region(self, alike: Sequence[Tile]) -> tuple[str, str, list[Tile]]:
+        """The head of an op whose results are alike these tiles, their types, and the results."""
+        name, count = self._fresh(), len(alike)
+        names = [f"{name}#{i}" for i in range(count)] if count > 1 else [name] * count
+        head = "" if count == 0 else f"{name}:{count} = " if count > 1 else f"{name} = "
+        results = [Tile(self, own, each.element, each.shape) for own, each in zip(names, alike, strict=True)]
+        return head, ", ".join(each.type for each in alike), results
 
     def _made(self, text: str, element: str, shape: Shape) -> Tile:
         name = self._fresh()

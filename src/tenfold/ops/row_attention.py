@@ -19,22 +19,25 @@ DTYPES = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 WIDEST = 256  # elements of a key or a value
 ELEMENTS = 8192  # of keys that a program looks at together
 PROGRAMS = 3200  # that keep a GPU busy: they wait for memory most of the time
+MANY_PROGRAMS = 6400  # of which some have nothing to do
 FEWEST = 64  # keys of a program
 AHEAD = 2  # strips of keys
 WARPS = 8
+LARGE = 1 << 22  # elements of keys and values, of which it takes less time to ask a mask first
 
 
 @kernel
 def attend(
     k, query, key, value, *others,
     keys, width, value_width, group, parts, strip, ahead, turns, scale,
-    mask=None, every=0, writes=(),
+    mask=None, sparse=False, every=0, writes=(),
 ):  # fmt: skip
     """One row of queries and one of the `parts` of its keys, `turns` times strips of them, of which so many
     are read `ahead` of their use: the values, weighted by exponentials of the scores above the largest; the
     sum of those exponentials; the largest score.
 
     A mask is "added" to the scores or "excludes" where it is zero; `every` so many rows have a row of it.
+    Strips that a `sparse` mask excludes are passed over, which takes less time if there are many strips.
     `writes` names what a row is written to first, "key" or "value"; the operand that has its number, which
     nothing is written to if it is outside; and how many heads share a number. The next operand is the row.
     The last results are what is written to.
@@ -54,14 +57,18 @@ def attend(
     asked = k.load(query, columns + row * width, inside) * scale
     mask_row = k.quotient(row, every) * keys if mask else None
 
+    def numbered(name):
+        """The number of the new row."""
+        place, heads = new[name]
+        return k.to_int32(k.load(operands[place], k.quotient(head, heads)))
+
     def updated(name, ref, lanes, lanes_inside, size, places, there, positions):
         """A strip of the keys or of the values, with the row that is new."""
         filled = k.column(there) if lanes_inside is None else k.both(k.column(there), k.row(lanes_inside))
         strip_of_cache = k.load(ref, places, filled)
         if name not in new:
             return strip_of_cache
-        place, heads = new[name]
-        number = k.to_int32(k.load(operands[place], k.quotient(head, heads)))
+        place, number = new[name][0], numbered(name)
         fresh = k.load(operands[place + 1], lanes + head * size, lanes_inside)
         here = k.both(positions == number, there)
         first = row == head * group
@@ -73,17 +80,30 @@ def attend(
         """A strip of keys and one of values, where they are, and what the mask says."""
         positions = k.range(strip) + first
         there = positions < keys
+        decides = None if masked is None else k.load(masked, positions + mask_row, there)
         at = k.column(positions + head * keys)
         seen = updated("key", key, columns, inside, width, at * width + k.row(columns), there, positions)
         places = at * value_width + k.row(value_columns)
         heard = updated("value", value, value_columns, value_inside, value_width, places, there, positions)
-        decides = None if masked is None else k.load(masked, positions + mask_row, there)
         return there, seen, heard, decides
+
+    def first_of(i, j):
+        """The first key of a strip of a turn."""
+        return (part * turns + i) * (strip * ahead) + j * strip
+
+    def needed(i):
+        """Whether any key of a turn is attended to, or is new."""
+        most = k.full(0.0, strip)
+        for j in range(ahead):
+            positions = k.range(strip) + first_of(i, j)
+            most = k.maximum(most, k.load(masked, positions + mask_row, positions < keys))
+            for name in new:
+                most = k.where(positions == numbered(name), 1.0, most)
+        return k.max(most) > 0.0
 
     def turn(i, most, total, weighted):
         """Every place in a strip has a largest score and sums of its own until the end."""
-        first = (part * turns + i) * (strip * ahead)
-        for there, seen, heard, decides in [read(first + j * strip) for j in range(ahead)]:
+        for there, seen, heard, decides in [read(first_of(i, j)) for j in range(ahead)]:
             scores = k.sum(seen * k.row(asked), axis=1)
             if mask == "added":
                 scores = scores + decides
@@ -97,12 +117,23 @@ def attend(
             most, total = now, total * shrunk + powers
         return most, total, weighted
 
+    def needed_turn(i, *carry):
+        return k.when(needed(i), lambda: turn(i, *carry), carry) if sparse else turn(i, *carry)
+
+    def attended():
+        """The largest score of the part, the sum of exponentials, and the weighted values."""
+        carry = [k.full(float("-inf"), strip), k.full(0.0, strip), k.full(0.0, strip, lanes)]
+        most, total, weighted = turn(0, *carry) if turns == 1 else k.loop(turns, carry, needed_turn)
+        top = k.max(most)
+        shares = k.exp(most - k.maximum(top, LOWEST))
+        return top, k.sum(total * shares), k.sum(weighted * k.column(shares), axis=0)
+
     lanes = value_columns.shape[0]
-    carry = [k.full(float("-inf"), strip), k.full(0.0, strip), k.full(0.0, strip, lanes)]
-    most, total, weighted = turn(0, *carry) if turns == 1 else k.loop(turns, carry, turn)
-    top = k.max(most)
-    shares = k.exp(most - k.maximum(top, LOWEST))
-    total, weighted = k.sum(total * shares), k.sum(weighted * k.column(shares), axis=0)
+    if sparse and turns == 1:
+        nothing = [k.full(float("-inf")), k.full(0.0), k.full(0.0, lanes)]
+        top, total, weighted = k.when(needed(0), attended, nothing)
+    else:
+        top, total, weighted = attended()
     places = value_columns + program * value_width
     if parts == 1:
         weighted = weighted / k.where(top == float("-inf"), 1.0, total)
@@ -145,7 +176,9 @@ def on_gpu(query: Value, key: Value, value: Value, mask: Value | None, scale: fl
     keys, value_width = value.shape[-2:]
     rows = math.prod(leading) * group
     strip = max(16, min(block_of(keys, 16), ELEMENTS // block_of(max(width, value_width), 16)))
-    wanted = min(-(-PROGRAMS // rows), -(-keys // FEWEST))
+    excludes = mask is not None and mask.dtype is dtypes.bool_
+    sparse = excludes and key.numel + value.numel >= LARGE
+    wanted = min(-(-(MANY_PROGRAMS if sparse else PROGRAMS) // rows), -(-keys // FEWEST))
     parts = 1 << (wanted.bit_length() - 1)
     strip = min(strip, max(FEWEST, block_of(-(-keys // parts), 16)))
     ahead = min(AHEAD, -(-keys // (parts * strip)))
@@ -156,7 +189,7 @@ def on_gpu(query: Value, key: Value, value: Value, mask: Value | None, scale: fl
     }  # fmt: skip
     inputs = [flat.convert(each, dtypes.float32) for each in (query, key, value)]
     if mask is not None:
-        options["mask"] = "excludes" if mask.dtype is dtypes.bool_ else "added"
+        options["mask"], options["sparse"] = "excludes" if excludes else "added", sparse
         mask, options["every"] = _rows_of(mask, (*leading, group), keys)
         inputs.append(flat.convert(mask, dtypes.float32))
     number = TensorType(dtypes.float32, (rows, parts))

@@ -89,6 +89,9 @@ class Program:
             carry = body(np.int32(i), *carry)
         return list(carry)
 
+    def when(self, condition: Any, body: Callable[[], Sequence[Any]], otherwise: Sequence[Any]) -> list[Any]:
+        return list(body() if condition else otherwise)
+
 
 def _widened(x: Any) -> Any:
     return x.astype(WIDE) if x.dtype.itemsize == 2 else x

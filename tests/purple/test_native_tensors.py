@@ -61,6 +61,17 @@ def test_a_bool_stands_for_a_float_and_for_no_integer(tmp_path):
     assert interpreted(text).startswith(f"{torch.quantile(x, True)!s} {torch.quantile(x, False)!s}")
 
 
+def test_an_operator_in_place_names_what_is_no_tensor(tmp_path):
+    text = """
+      (define (told e) (list (error-kind e) (error-message e)))
+      (define (double! x) (try (tensor-mul! x 2) told))
+      (print (map double! (list '(1 2 3) '(3 . 4) 5 1/2 "a" 'a nil (vector 1) (expt 10 30) (tensor 2.0))))
+      (print (try (tensor-mul!) told) (try (tensor-mul! :other 2) told) (try (tensor-relu! 5) told))
+      (print (try (tensor-mul! :self 3 :other 2) told) (tensor-mul! :other 2 :self (tensor 3.0)))"""
+    assert compiled(text, tmp_path) == interpreted(text)
+    assert "tensor-mul!: (1 2 3) is no tensor to write into" in interpreted(text)
+
+
 def test_a_torchscript_file_is_loaded_and_called(tmp_path):
     class Twice(torch.nn.Module):
         def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -46,6 +46,13 @@ def missing_keyword(name: str, keyword: str) -> str:
     return f"{name}: the keyword :{keyword} is missing"
 
 
+def not_writable(name: str, written: str | None) -> str:
+    """Of what an operator in place is to write into, where it is given at all."""
+    if written is None:
+        return f"{name}: the tensor to write into is missing"
+    return f"{name}: {written} is no tensor to write into"
+
+
 def not_a_procedure(written: str) -> str:
     return f"{written} is not a procedure"
 

@@ -44,6 +44,11 @@ def row_function(name: str) -> Callable[..., Any]:
         if not keywords and not inplace and all(type(argument) is Tensor for argument in arguments):
             result = call(*arguments)  # as most calls are
             return result if type(result) is Tensor else to_purple(result)
+        if inplace:
+            target = arguments[0] if arguments else keywords.get("self", keywords.get("input"))
+            if not isinstance(target, Tensor):
+                shown = None if target is None else brief(target)
+                raise PurpleError(messages.not_writable(name, shown), "tensor")
         converted = [
             to_python(name, argument, i in nil_is_list, _argument(rows, i))
             for i, argument in enumerate(arguments)
@@ -54,10 +59,6 @@ def row_function(name: str) -> Callable[..., Any]:
             key: to_python(name, value, key in nil_is_list, _argument(rows, key))
             for key, value in keywords.items()
         }
-        if inplace:
-            target = arguments[0] if arguments else keywords.get("self", keywords.get("input", NIL))
-            if not isinstance(target, Tensor):
-                raise PurpleError(f"{name}: {brief(target)} is no tensor to write into", "tensor")
         return to_purple(call(*converted, **named))
 
     return told(name, primitive)

@@ -110,7 +110,28 @@ static Value stranger(const PuRowArgument *argument, Value v) {
     return found;
 }
 
+/* What an operator in place is to write into; 0 where that is not given. */
+static Value target_of(const Value *arguments, int count, int keywords) {
+    if (count) return arguments[0];
+    for (int i = 0; i < keywords; i++) {
+        const char *name = PU_AS(PuSymbol, arguments[2 * i])->text;
+        if (!strcmp(name, "self") || !strcmp(name, "input")) return arguments[2 * i + 1];
+    }
+    return 0;
+}
+
+static Value not_writable(const char *name, Value target) {
+    PuBuffer text = {0};
+    pu_put_text(&text, name);
+    pu_put_text(&text, ": ");
+    if (target) pu_put_brief(&text, target);
+    pu_put_text(&text, target ? " is no tensor to write into" : "the tensor to write into is missing");
+    return pu_fail_text("tensor", &text);
+}
+
 static Value refuse(const PuRow *row, const Value *arguments, int count, int keywords) {
+    Value target = row->inplace ? target_of(arguments, count, keywords) : 0;
+    if (row->inplace && !(target && pu_is(target, PU_TENSOR))) return not_writable(row->name, target);
     for (int i = 0; i < count + keywords; i++) {
         const Value *at = arguments + (i < count ? i : 2 * i - count); /* a keyword, and its value after it */
         const char *name = i < count ? NULL : PU_AS(PuSymbol, *at)->text;

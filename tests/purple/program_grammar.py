@@ -225,7 +225,8 @@ FORMS = {
         "(map (lambda (?f) (?f)) (map (lambda (?x) (lambda () {int ?x:int})) {list}))",
         "(let ((?l (list {int} {int}))) (set-cdr! ?l (list {int ?l:list}))"
         " (map (lambda (?x) {int ?x:int}) ?l))",
-        "(let ((?l {list}) (?y (list {int}))) (if (pair? ?l) (set-cdr! (list-tail ?l (- (length ?l) 1)) ?y))"
+        "(let ((?l {list}) (?y (list {int}))) (if (and (pair? ?l) (< (length ?l) 30))"
+        " (set-cdr! (list-tail ?l (- (length ?l) 1)) ?y))"
         " (reverse ?y))",
         "(let loop-?k ((?x {list}) (?y {list})) (if (pair? ?x) (loop-?k (cdr ?x)"
         " (cons {int ?x:list} ?y)) ?y))",

@@ -7,12 +7,12 @@ schema's are imported here by name.
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as _numpy  # noqa: F401, first of all: from deep inside our own imports it takes longer to load
-
 from tenfold.base import loading as _loading  # noqa: F401, the time at which the rest begins to load
 from tenfold.base.garbage import kept as _kept
 
 with _kept():  # looking for garbage there would take a tenth of the time
+    import numpy as _numpy  # noqa: F401, first of all: from deep inside our own imports it takes longer to load
+
     from tenfold import autograd, fft, functional, linalg, mlir, ops, special
     from tenfold.base import absent, dtypes, errors, unsupported
     from tenfold.compat import names
@@ -141,7 +141,9 @@ nonzero = overriding.heeding(nonzero)
 overriding.publish(globals(), "tenfold.functional")
 overriding.publish(globals(), "tenfold.tensor.interchange", overriding.seen_by_modes)
 # PyTorch's other names for products, which take sparse tensors there.
-dsmm, hsmm, spmm, saddmm = [dispatch.function(each, ops.TABLE[each]) for each in ("mm", "mm", "mm", "addmm")]
+dsmm, hsmm, spmm, saddmm = [
+    dispatch.function(each, dispatch.rows_of(each)) for each in ("mm", "mm", "mm", "addmm")
+]
 inf, nan, pi, e, newaxis = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045, None
 # Last, because among the dtypes' names are Python's own: float, int and bool.
 globals().update(dtypes.BY_NAME)
@@ -304,8 +306,17 @@ def _module_context(*, value_tensors: bool = True):
 mlir.module_context = _module_context
 
 
+_family = vars(ops)["__getattr__"]
+
+
 def _namespace(name: str):
     """`tenfold.ops.aten` and the like: the ops by their schemas' names, loaded when first asked for."""
+    import importlib.machinery
+
+    if name in ops.FAMILIES:
+        return _family(name)
+    if importlib.machinery.PathFinder.find_spec(name, ops.__path__):
+        return importlib.import_module(f"{ops.__name__}.{name}")
     from tenfold.compat.overloads import namespace
     from tenfold.compat.overloads.loading import load_library
 

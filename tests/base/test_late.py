@@ -125,3 +125,76 @@ def test_a_submodule_may_not_bring_its_own_name(package):
     )
     with pytest.raises(AssertionError):
         package(source, sgd="sgd = 1")
+
+
+ON_FIRST_USE = """
+from tenfold.base.late import on_first_use
+with on_first_use(__name__):
+    import wave
+    from late_package import first
+    from late_package.second import double, Pair as Two
+
+def use(what):
+    if what == "Two":
+        return Two(1, 2)
+    return double(2) if what == "double" else first.one if what == "first" else wave.Error
+"""
+SECOND = """
+def double(x):
+    return 2 * x
+class Pair(tuple):
+    def __new__(cls, *parts):
+        return super().__new__(cls, parts)
+"""
+
+
+@pytest.mark.parametrize("what, expected", [("first", 1), ("double", 4), ("Two", (1, 2))])
+def test_a_name_is_bound_to_what_it_stands_for_when_it_is_first_used(package, what, expected):
+    ordinary = builtins.__import__
+    found = package(ON_FIRST_USE, first="one = 1", second=SECOND)
+    assert builtins.__import__ is ordinary
+    assert not {"late_package.first", "late_package.second"} & set(sys.modules)
+    standing = vars(found)[what]
+    assert found.use(what) == expected
+    bound = vars(found)[what]
+    assert bound is not standing
+    assert found.use(what) == expected and vars(found)[what] is bound
+    others = {"first", "double", "Two"} - {what}
+    assert all(type(vars(found)[name]) is type(standing) for name in others)
+
+
+def test_what_stands_for_a_name_passes_everything_on(package):
+    found = package(ON_FIRST_USE, first="one = 1", second=SECOND)
+    standing = vars(found)["first"]
+    standing.two = 2
+    module = sys.modules["late_package.first"]
+    assert module.two == standing.two == 2 and vars(found)["first"] is module
+    del standing.two
+    assert not hasattr(module, "two") and "one" in dir(standing) and repr(standing) == repr(module)
+    with pytest.raises(AttributeError, match="no attribute 'three'"):
+        standing.three  # noqa: B018
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(standing)
+
+
+def test_a_name_that_a_program_has_put_there_stays_when_it_is_loaded(package):
+    found = package(ON_FIRST_USE, first="one = 1", second=SECOND)
+    standing, found.double = vars(found)["double"], abs
+    assert standing(2) == 4 and found.double is abs
+
+
+def test_threads_that_first_use_a_name_at_once_see_all_of_it(package):
+    slow = "import time\nbegun = True\ntime.sleep(0.1)\none = 1"
+    found = package(ON_FIRST_USE, first=slow, second=SECOND)
+    ready, seen = threading.Barrier(8), []
+
+    def use():
+        ready.wait()
+        seen.append(found.use("first"))
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1] * 8

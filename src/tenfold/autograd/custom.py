@@ -12,7 +12,7 @@ from tenfold.autograd.grad_mode import no_grad, set_grad_mode
 from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
 from tenfold.base.source import capture
 from tenfold.flat.ir import TensorType
-from tenfold.ops.table import find
+from tenfold.ops.table import Row, find
 from tenfold.tensor import Tensor, data_attribute
 from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph
@@ -95,12 +95,13 @@ class Context:
 def _unwritten(now: Value, before: Value) -> bool:
     """Whether a tensor still holds the data it held. `requires_grad_` and `detach_` only say whether
     gradients flow to it, so they are no writes."""
-    while now is not before and now.node is not None and getattr(now.node.callee, "row", None) in _SAME_DATA:
+    while now is not before and now.node is not None and _keeps_data(getattr(now.node.callee, "row", None)):
         now = now.node.inputs[0]
     return now is before or (now.buffer is not None and now.buffer is before.buffer)
 
 
-_SAME_DATA = (find("alias"), find("detach"))
+def _keeps_data(row: Row | None) -> bool:
+    return row is not None and (row is find("alias") or row is find("detach"))
 
 
 class CustomNode:

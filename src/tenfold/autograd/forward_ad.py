@@ -69,9 +69,6 @@ class suspended:
         context.level = self.level
 
 
-_ALIAS = find("alias")
-
-
 class UnpackedDualTensor(NamedTuple):
     """The value of a tensor, and its tangent or None."""
 
@@ -161,4 +158,4 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 def _alone(value: Value) -> Value:
     """The same, gradients and all, as a value that does not move."""
     with suspended():
-        return graph.call_op(_ALIAS, (value,), capture())[0]
+        return graph.call_op(find("alias"), (value,), capture())[0]

@@ -1,4 +1,6 @@
-"""Packages whose submodules load when one of their names is first used, so that an import stays quick."""
+"""Imports that take effect when what they bring is first used, so that `import tenfold` stays quick: of a
+package's own submodules by `late_imports`, and of what only the functions of a module call by
+`on_first_use`."""
 
 from __future__ import annotations
 
@@ -97,6 +99,96 @@ class late_imports:
         for each in self._names_of[submodule]:
             namespace.setdefault(each, getattr(module, each))  # what a program has put there stays
         return namespace[name]
+
+
+class on_first_use:
+    """A block whose imports take effect when a function first uses what they bring:
+
+        with on_first_use(__name__):
+            import json
+            from tenfold.flat import jvp
+            from tenfold.flat.reducing import reduced
+
+    Each name stands for a module or a function until then, and is bound to it from then on: what is used
+    often costs nothing more. To type checkers and to the rules about imports these are imports like any
+    others. Not for classes that are derived from, or that `isinstance` asks for, nor for what is compared by
+    identity.
+    """
+
+    def __init__(self, module: str):
+        self._namespace = vars(sys.modules[module])
+
+    def __enter__(self) -> None:
+        _replacing.acquire()
+        self._import = builtins.__import__
+        builtins.__import__ = self._stand_in
+
+    def __exit__(self, *error: object) -> None:
+        builtins.__import__ = self._import
+        _replacing.release()
+
+    def _stand_in(
+        self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+    ) -> Any:
+        """What one of the block's imports takes its names from; other threads import as ever."""
+        if globals is not self._namespace:
+            return self._import(name, globals, locals, fromlist, level)
+        assert level == 0 and (fromlist or "." not in name)
+        return _Source(globals, name) if fromlist else _Unused(globals, name)
+
+
+class _Source:
+    """What `from … import` takes unused names from."""
+
+    def __init__(self, namespace: dict[str, Any], module: str):
+        self._of = namespace, module
+
+    def __getattr__(self, name: str) -> _Unused:
+        return _Unused(*self._of, name)
+
+
+class _Unused:
+    """Stands for a module, or for a name that it brings, until it is used."""
+
+    __slots__ = ("_module", "_name", "_namespace")
+    __hash__ = None  # type: ignore[assignment]  # it is not equal to what it stands for
+
+    def __init__(self, namespace: dict[str, Any], module: str, name: str | None = None):
+        for slot, value in zip(("_namespace", "_module", "_name"), (namespace, module, name), strict=True):
+            object.__setattr__(self, slot, value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_loaded(self), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(_loaded(self), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(_loaded(self), name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _loaded(self)(*args, **kwargs)
+
+    def __dir__(self) -> list[str]:
+        return dir(_loaded(self))
+
+    def __repr__(self) -> str:
+        return repr(_loaded(self))
+
+
+def _loaded(unused: _Unused) -> Any:
+    """What a name stands for, loaded now, and bound to the name in its namespace."""
+    namespace, name = unused._namespace, unused._name
+    with kept():
+        value: Any = importlib.import_module(unused._module)
+        if name is not None:
+            value = getattr(value, name, unused)
+            if value is unused:
+                value = importlib.import_module(f"{unused._module}.{name}")
+    for bound, present in list(namespace.items()):
+        if present is unused:
+            namespace[bound] = value  # what a program has put there stays
+    return value
 
 
 def load_all(module: ModuleType) -> None:

@@ -87,7 +87,8 @@ def named(name: str) -> list[Row | PlainRow]:
 def _overloads(space: str, name: str) -> list[Row | PlainRow]:
     packet, _, overload = name.partition(".")
     rows: list[Row | PlainRow] = []
-    for table in (TABLE if space == "aten" else OTHERS.get(space, {}), PLAIN.get(space, {})):
+    ops = TABLE if space == "aten" else OTHERS[space].whole() if space in OTHERS else {}
+    for table in (ops, PLAIN.get(space, {})):
         rows += table.get(packet, [])
     return [row for row in rows if not overload or row.overload == overload]
 

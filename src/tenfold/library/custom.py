@@ -16,6 +16,7 @@ from tenfold.library.schemas import takes_arrays
 from tenfold.library.stand_ins import lowered, result_types, slots_filled, taken_apart
 from tenfold.library.written import written_argument
 from tenfold.ops import kernels
+from tenfold.ops.contents import Table
 from tenfold.ops.table import OTHERS, SLOT, op, written
 from tenfold.tensor import Tensor, leaf
 from tenfold.tensor.dispatch import aten, function as dispatched
@@ -58,7 +59,7 @@ class CustomOpDef:
         kernels.PYTHON_KERNELS[name] = self._on_arrays
         namespace, _, short = name.partition("::")
         short, _, overload = short.partition(".")
-        rows = OTHERS.setdefault(namespace, {}).setdefault(short, [])
+        rows = OTHERS.setdefault(namespace, Table()).setdefault(short, [])
         rows[:] = [row for row in rows if row.overload != overload]  # a notebook's cell may run again
         op(schema, host=True, late=written, method=False)(self._on_host)
         self.row = rows[-1]

@@ -18,6 +18,7 @@ from tenfold.base import dtypes
 from tenfold.base.bounded import Generations
 from tenfold.base.errors import TenfoldError
 from tenfold.ops.callee import OpCall, weight
+from tenfold.ops.contents import Table
 from tenfold.ops.numbers import require_width
 from tenfold.ops.promote import Promotion
 from tenfold.ops.schema import Schema, parse
@@ -197,7 +198,8 @@ class Row(Facts):
             self.method = text.partition("(")[2].startswith(RECEIVERS)
         if self.module is None:
             self.module = next((m for prefix, m in MODULES.items() if self.name.startswith(prefix)), None)
-        self.home = ""  # the module that declares it
+        self.home = ""  # the module that declares it, and its names
+        self.scope: dict[str, Any] = {}
         self.alias_of: str | None = None
         self.calls = Generations(weight)  # of OpCalls; `UNABLE` for loose ones that cannot be
         self._schema: Schema | None = None
@@ -364,12 +366,12 @@ def fill(argument: Any, values: Iterator[Any]) -> Any:
     return argument
 
 
-TABLE: dict[str, list[Row]] = {}
+TABLE = Table()
 # Who is told the name of each op that is declared from now on: what the frontend and others made of the table
 # so far lacks it.
 LISTENERS: list[Callable[[str], None]] = []
 # Rows of other namespaces than ATen's, such as `prims`, by namespace: reached through `tenfold.ops` alone.
-OTHERS: dict[str, dict[str, list[Row]]] = {}
+OTHERS: dict[str, Table] = {}
 
 
 def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
@@ -379,21 +381,20 @@ def op(*schemas: str, **facts: Any) -> Callable[[Lowering], Lowering]:
     that is declared after `import tenfold`, in a package of yours, gets its function and its method then.
     """
 
-    home = _getframe(1).f_globals["__name__"]
+    scope = _getframe(1).f_globals
 
     def declare(lowering: Lowering) -> Lowering:
         first = ""
+        news: dict[str, None] = {}  # the names of rows that nobody knew of
         for text in schemas:
             row = Row(text, lowering, facts)
-            row.home = home
+            row.home, row.scope = scope["__name__"], scope
             first = first or row.name
             row.alias_of = None if row.name == first else first
-            table = TABLE if row.namespace == "aten" else OTHERS.setdefault(row.namespace, {})
-            rows = table.setdefault(row.name, [])
-            if any(each.overload == row.overload for each in rows):
-                raise TypeError(f"op {row.qualified} is declared twice")
-            rows.append(row)
-        for name in dict.fromkeys([text[: text.index("(")].partition(".")[0] for text in schemas]):
+            table = TABLE if row.namespace == "aten" else OTHERS.setdefault(row.namespace, Table())
+            if table.add(row):
+                news[text[: text.index("(")].partition(".")[0]] = None
+        for name in news:
             for listener in LISTENERS:
                 listener(name)
         return lowering
@@ -407,16 +408,27 @@ def find(qualified: str) -> Row:
     return next(row for row in TABLE[name] if row.overload == overload)
 
 
+class LateRows:
+    """Rows under names of a module's own, as `LateRows(select="select.int").select`: each is looked up when
+    it is first used."""
+
+    def __init__(self, **overloads: str):
+        self._overloads = overloads
+
+    def __getattr__(self, name: str) -> Row:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        row = find(self._overloads[name])
+        setattr(self, name, row)
+        return row
+
+
 def with_form(form: str) -> list[str]:
     """The names of ops that PyTorch has in a further form, one of the words of the fact `forms`.
 
     Functions on lists are there for an op's first name alone, not for its aliases.
     """
-    return [
-        name
-        for name, rows in TABLE.items()
-        if any(form in row.forms.split() and not (row.alias_of and form == "foreach") for row in rows)
-    ]
+    return [name for name in TABLE.names() if form in TABLE.doors(name).forms]
 
 
 def all_rows() -> Iterator[Row]:

@@ -313,10 +313,7 @@ def _chosen(plan: Plan, values: list[Any], where: Any) -> Tensor:
     chosen, *others = values
     places = np.arange(chosen.type.numel).reshape(chosen.type.shape)
     picked = _on_host(plan, [leaf(places, chosen.device).current(), *others], where)
-    return Tensor(call_op(_TAKE, (chosen, picked.current()), where)[0])
-
-
-_TAKE = find("take")
+    return Tensor(call_op(find("take"), (chosen, picked.current()), where)[0])
 
 
 def _on_storage(plan: Plan, arguments: Sequence[Any], values: list[Any], where: Any) -> Tensor:
@@ -330,7 +327,7 @@ def _on_storage(plan: Plan, arguments: Sequence[Any], values: list[Any], where: 
             # It is all of its memory: gradients flow to it, which may be a leaf, and not to what it views.
             result = call_op(plan.row, values, where)[0]
         elif plan.view and (places := _own_places(alias, values)) is not None:
-            result = call_op(_TAKE, (values[0], leaf(places, values[0].device).current()), where)[0]
+            result = call_op(find("take"), (values[0], leaf(places, values[0].device).current()), where)[0]
         else:
             result = tensor.views.on_storage(alias, plan.row, values[1:], where)
     except TenfoldError as error:
@@ -371,13 +368,15 @@ def _view(plan: Plan, arguments: Sequence[Any], values: Sequence[Any], result: V
 
 # The functions and methods of a name
 
+Rows = Sequence[Row] | Callable[[], Sequence[Row]]  # or what gives them, asked when they are first needed
 
-def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callable[..., Any]:
+
+def function(name: str, rows: Rows, *, method: bool = False) -> Callable[..., Any]:
     """The Python function of an ATen name: resolves its overloads and invokes the one that fits."""
     resolver: Resolver | None = None
     quick = Generations(weight)  # of OpCalls
-    creates = any("pin_memory" in row.text for row in rows)
-    has_out = any("!) out" in row.text for row in rows)  # by its own schema
+    overloads: Sequence[Row] = ()
+    creates = has_out = False
 
     def call(*args: Any, **kwargs: Any) -> Any:
         key: tuple[Any, ...] | None = None
@@ -416,43 +415,52 @@ def function(name: str, rows: Sequence[Row], *, method: bool = False) -> Callabl
         overrides = overriding(args, kwargs) if context.heeds else ()
         if overrides or context.modes:
             return hand_over(call, args, kwargs, list(overrides))
-        nonlocal resolver
+        nonlocal resolver, overloads, creates, has_out
         if resolver is None:
-            resolver = _resolver(name, rows, method)
+            overloads = rows() if callable(rows) else rows
+            creates = any("pin_memory" in row.text for row in overloads)
+            has_out = any("!) out" in row.text for row in overloads)  # by its own schema
+            resolver = _resolver(name, overloads, method)
         out = kwargs.pop("out", None) if kwargs and not has_out else None
         try:
             requires_grad = creates and kwargs and kwargs.pop("requires_grad", False)
             index, arguments = resolver.bind(args, kwargs)
             if out is not None:
-                _computed_as(out, rows[index], arguments, kwargs.get("dtype"))
+                _computed_as(out, overloads[index], arguments, kwargs.get("dtype"))
         except TenfoldError as error:
             raise error.located(name, capture()) from None
         if resolver.numbers_as_tensors and not any(isinstance(argument, Tensor) for argument in arguments):
             arguments[0] = _number(arguments[0])
-        result = invoke(rows[index], arguments, capture())
+        result = invoke(overloads[index], arguments, capture())
         if requires_grad:
             result.requires_grad_()
-        if key is not None and not requires_grad and _is_its_node(rows[index], arguments, result, inputs):
+        if (
+            key is not None
+            and not requires_grad
+            and _is_its_node(overloads[index], arguments, result, inputs)
+        ):
             quick.keep(key, result._value.node.callee)
         if out is None:
             return result
         try:
-            if rows[index].fills_out and isinstance(out, Tensor) and out.numel() == result.numel():
+            if overloads[index].fills_out and isinstance(out, Tensor) and out.numel() == result.numel():
                 result = result.reshape(out.shape)
-            return into(out, result, _casts_out(rows[index], out, arguments))
+            return into(out, result, _casts_out(overloads[index], out, arguments))
         except TenfoldError as error:
             raise error.located(name, capture()) from None
 
     CODES.add(call.__code__)
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = Docstring(lambda: written(call, name, rows, method=method))
+    call.__doc__ = Docstring(lambda: written(call, name, rows() if callable(rows) else rows, method=method))
     return call
 
 
 @functools.cache
 def aten(name: str) -> Callable[..., Any]:
     """The function of a name in the table, for wrappers to call."""
-    return function(name, TABLE[name])
+    if name not in TABLE:
+        raise KeyError(name)
+    return function(name, lambda: TABLE[name])
 
 
 def _is_its_node(row: Row, arguments: Sequence[Any], result: Any, inputs: tuple[Value, ...]) -> bool:
@@ -540,11 +548,10 @@ def into(out: Any, result: Any, casts: bool = False) -> Any:
     return out
 
 
-def inplace_method(name: str, rows: Sequence[Row], *, method: bool = True) -> Callable[..., Tensor]:
+def inplace_method(name: str, rows: Rows, *, method: bool = True) -> Callable[..., Tensor]:
     """What writes an op's result into its first argument; `method=False` where that is not called `self`."""
     call = function(name, rows, method=method)
-    uniform = all(row.uniform for row in rows)
-    keeps_dtype = any(row.keeps_dtype for row in rows)
+    facts: tuple[bool, bool] | None = None
 
     def write(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if context.modes or (context.heeds and overriding((self, *args))):
@@ -554,6 +561,11 @@ def inplace_method(name: str, rows: Sequence[Row], *, method: bool = True) -> Ca
         if name == "copy" and self._value.buffer is NO_DATA and args and isinstance(args[0], Tensor):
             args = (_without_data(args[0]), *args[1:])  # from wherever: there is no data to be moved
         result = call(self, *args, **kwargs)
+        nonlocal facts
+        if facts is None:
+            overloads = rows() if callable(rows) else rows
+            facts = all(row.uniform for row in overloads), any(row.keeps_dtype for row in overloads)
+        uniform, keeps_dtype = facts
         if (keeps_dtype or kwargs.get("dtype") is not None) and result.dtype is not self.dtype:
             problem = DTypeError(
                 f"a {self.dtype.name} tensor cannot hold a result of dtype {result.dtype.name}"
@@ -586,16 +598,16 @@ def install(namespaces: dict[str, dict[str, Any]]) -> None:
     """Give Tensor its methods, and fill the namespaces ("" is the package; "special", "linalg", …)."""
     for module, namespace in namespaces.items():
         fill(module, namespace)
-    for name, rows in TABLE.items():
-        _add_methods(name, rows)
+    for name in TABLE.names():
+        _add_methods(name)
     LISTENERS.append(_install_later)
 
 
 def fill(module: str, namespace: dict[str, Any]) -> None:
     """Put the functions of the rows that belong to a module into its namespace, now and in future."""
     _filled[module] = namespace
-    for rows in TABLE.values():
-        _add_function(rows, module, namespace)
+    for name in TABLE.names():
+        _add_function(name, module, namespace)
 
 
 def _install_later(name: str) -> None:
@@ -607,35 +619,46 @@ def _install_later(name: str) -> None:
     for module, namespace in _filled.items():
         present = namespace.get(rows[0].python_name)
         if present is None or getattr(present, "declared_later", False):
-            _add_function(rows, module, namespace, later=True)
+            _add_function(name, module, namespace, later=True)
     for method_name in (name, name + "_"):
         if getattr(getattr(Tensor, method_name, None), "declared_later", False):
             delattr(Tensor, method_name)
-    _add_methods(name, rows, later=True)
+    _add_methods(name, later=True)
 
 
-def _add_function(
-    rows: Sequence[Row], module: str, namespace: dict[str, Any], *, later: bool = False
-) -> None:
-    functions = [row for row in rows if row.function]
-    if functions and (functions[0].module or "") == module:
-        python_name = functions[0].python_name
+def _add_function(name: str, module: str, namespace: dict[str, Any], *, later: bool = False) -> None:
+    place = TABLE.doors(name).function
+    if place is not None and place[0] == module:
+        python_name = place[1]
         # A submodule's own function of that name stays: it is a wrapper of the row.
         if later or not (module and python_name in namespace):
-            wrapped: Any = function(python_name, functions)
+            wrapped: Any = function(python_name, _rows(name, "function", later))
             wrapped.__module__ = namespace["__name__"]  # where pickle finds it
             if later:
                 wrapped.declared_later = True
             namespace[python_name] = wrapped
 
 
-def _add_methods(name: str, rows: Sequence[Row], *, later: bool = False) -> None:
-    methods = [row for row in rows if row.method]
-    if methods and not methods[0].module:
-        _add_method(name, function(name, methods, method=True), later)
-    inplace = [row for row in rows if row.inplace]
-    if inplace:
-        _add_method(name + "_", inplace_method(name, inplace), later)
+def _rows(name: str, fact: str, later: bool) -> Rows:
+    return [row for row in TABLE[name] if getattr(row, fact)] if later else rows_of(name, fact)
+
+
+def _add_methods(name: str, *, later: bool = False) -> None:
+    doors = TABLE.doors(name)
+    if doors.method:
+        _add_method(name, function(name, _rows(name, "method", later), method=True), later)
+    if doors.inplace:
+        _add_method(name + "_", inplace_method(name, _rows(name, "inplace", later)), later)
+
+
+def rows_of(name: str, fact: str = "") -> Rows:
+    """The package's own rows of a name, of which a fact holds: not what others declare under that name."""
+
+    def rows() -> Sequence[Row]:
+        known = [row for row in TABLE[name] if not fact or getattr(row, fact)]
+        return [row for row in known if row.is_own] or known
+
+    return rows
 
 
 def _add_method(name: str, method: Any, later: bool) -> None:

@@ -28,7 +28,7 @@ from tenfold.base.source import capture
 from tenfold.base.warning import warn
 from tenfold.flat.data_ops import array
 from tenfold.ops.numbers import number_in, require_width
-from tenfold.ops.table import OpCall, Row, find
+from tenfold.ops.table import LateRows, OpCall, Row, find
 from tenfold.tensor import Tensor, leaf, views
 from tenfold.tensor.dispatch import function, invoke
 from tenfold.tensor.interchange import as_array
@@ -37,11 +37,11 @@ from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.graph import NO_DATA, Node, Value
 
-SELECT, SLICE, UNSQUEEZE = find("select.int"), find("slice.Tensor"), find("unsqueeze")
-RESHAPE, NARROW = find("reshape"), find("narrow.Tensor")
-INDEX, INDEX_PUT, MASKED_FILL = find("index.Tensor"), find("index_put"), find("masked_fill.Scalar")
-COPY, FILL = find("copy"), find("fill.Scalar")
-NONZERO_EACH = find("nonzero_numpy")
+ROWS = LateRows(
+    select="select.int", slice="slice.Tensor", unsqueeze="unsqueeze", reshape="reshape",
+    narrow="narrow.Tensor", index="index.Tensor", index_put="index_put", masked_fill="masked_fill.Scalar",
+    copy="copy", fill="fill.Scalar", nonzero_each="nonzero_numpy",
+)  # fmt: skip
 
 BASIC = {int, slice, type(None), type(Ellipsis)}
 WHOLE = slice(None)
@@ -57,7 +57,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             return _slice(self, 0, index, where)
         view, views = _views(self, index, where)
         if views:
-            return invoke(INDEX, (view, _indices(views, where)), where)
+            return invoke(ROWS.index, (view, _indices(views, where)), where)
         return view if view is not self else self.__copy__()
     except TenfoldError as error:
         raise error.located("index", where) from None
@@ -104,17 +104,17 @@ def _views(x: Tensor, index: Any, where: Any) -> tuple[Tensor, dict[int, Tensor]
                 view = _slice(view, dim, item, where)
             dim += 1
         elif item is None:
-            view = _view(UNSQUEEZE, view, (dim,), where)
+            view = _view(ROWS.unsqueeze, view, (dim,), where)
             dim += 1
         elif item is Ellipsis:
             dim += x.ndim - used
         elif item.ndim == 0 and item.dtype is not dtypes.bool_:
-            narrow = invoke(NARROW, (view, dim, item, 1), where)
+            narrow = invoke(ROWS.narrow, (view, dim, item, 1), where)
             view = _select(narrow, dim, 0, where)
         else:
             if item.ndim == 0:  # a condition is a mask of a dimension that it adds
-                view = _view(UNSQUEEZE, view, (dim,), where)
-                item = _view(UNSQUEEZE, item, (0,), where)
+                view = _view(ROWS.unsqueeze, view, (dim,), where)
+                item = _view(ROWS.unsqueeze, item, (0,), where)
             tensors[dim] = item
             dim += 1 if item.dtype is not dtypes.bool_ else _mask_rank(view, dim, item)
     return view, tensors
@@ -249,7 +249,7 @@ def _view(row: Row, x: Tensor, arguments: tuple[Any, ...], where: Any) -> Tensor
 
 
 def _select(x: Tensor, dim: int, index: int, where: Any) -> Tensor:
-    return _view(SELECT, x, (dim, index), where)
+    return _view(ROWS.select, x, (dim, index), where)
 
 
 def _slice(x: Tensor, dim: int, item: slice, where: Any) -> Tensor:
@@ -267,9 +267,9 @@ def _slice(x: Tensor, dim: int, item: slice, where: Any) -> Tensor:
     if step < 1:
         raise ArgumentError(f"the step of a slice must be positive, not {step}", help="use flip to reverse")
     try:
-        return _view(SLICE, x, (dim, start, stop, step), where)
+        return _view(ROWS.slice, x, (dim, start, stop, step), where)
     except NumberOutOfRange:  # beyond any dimension, where a slice ends as one that leads past its end
-        return _view(SLICE, x, (dim, _within(start), _within(stop), _within(step)), where)
+        return _view(ROWS.slice, x, (dim, _within(start), _within(stop), _within(step)), where)
 
 
 def _within(number: int | None) -> int | None:
@@ -281,7 +281,7 @@ def _indices(tensors: dict[int, Tensor], where: Any) -> tuple[Tensor | None, ...
     indices: list[Tensor | None] = []
     for dim, tensor in tensors.items():
         indices += [None] * (dim - len(indices))
-        indices += invoke(NONZERO_EACH, (tensor,), where) if tensor.dtype is dtypes.bool_ else (tensor,)
+        indices += invoke(ROWS.nonzero_each, (tensor,), where) if tensor.dtype is dtypes.bool_ else (tensor,)
     return tuple(indices)
 
 
@@ -309,11 +309,11 @@ def _value(value: Any, view: Tensor) -> Any:
 
 def _copied(view: Tensor, value: Any, where: Any) -> Tensor:
     if not isinstance(value, Tensor):
-        return invoke(FILL, (view, value), where)
+        return invoke(ROWS.fill, (view, value), where)
     own, other = view._alias, value._alias
     if own is not None and other is not None and own.storage is other.storage and own.steps == other.steps:
         return view  # `x[i] += y` has already written through its view by the time it assigns that to itself
-    return invoke(COPY, (view, _narrowed(value, view.ndim, where), False), where)
+    return invoke(ROWS.copy, (view, _narrowed(value, view.ndim, where), False), where)
 
 
 def _put(view: Tensor, tensors: dict[int, Tensor], value: Any, where: Any) -> Tensor:
@@ -323,14 +323,14 @@ def _put(view: Tensor, tensors: dict[int, Tensor], value: Any, where: Any) -> Te
         if number:
             value = number_in(value, view.dtype, single=True)
             after = view.ndim - dim - mask.ndim
-            mask = invoke(RESHAPE, (mask, (*mask.shape, *[1] * after)), where) if after else mask
-            return invoke(MASKED_FILL, (view, mask, value), where)
+            mask = invoke(ROWS.reshape, (mask, (*mask.shape, *[1] * after)), where) if after else mask
+            return invoke(ROWS.masked_fill, (view, mask, value), where)
         indices: tuple[Tensor | None, ...] = (None,) * dim + (mask,)
     else:
         indices = _indices(tensors, where)
     if number:
         value = leaf(array(number_in(value, view.dtype, single=True), view.dtype), view.device, view.dtype)
-    return invoke(INDEX_PUT, (view, indices, _narrowed(value, 0, where), False), where)
+    return invoke(ROWS.index_put, (view, indices, _narrowed(value, 0, where), False), where)
 
 
 def _narrowed(value: Tensor, rank: int, where: Any) -> Tensor:
@@ -338,13 +338,13 @@ def _narrowed(value: Tensor, rank: int, where: Any) -> Tensor:
     shape = tuple(value.shape)
     while len(shape) > rank and shape[0] == 1:
         shape = shape[1:]
-    return value if len(shape) == value.ndim else invoke(RESHAPE, (value, shape), where)
+    return value if len(shape) == value.ndim else invoke(ROWS.reshape, (value, shape), where)
 
 
 # Results whose shape depends on data
 
 
-_nonzero, _one_hot = function("nonzero", [find("nonzero")]), function("one_hot", [find("one_hot")])
+_nonzero, _one_hot = [function(name, lambda name=name: [find(name)]) for name in ("nonzero", "one_hot")]
 
 
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
@@ -356,7 +356,7 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
         )
     if out is not None and out.dtype is not dtypes.int64:
         raise DTypeError(f"out= must be int64, not {out.dtype.name}").located("nonzero", capture())
-    return invoke(NONZERO_EACH, (input,), capture()) if as_tuple else _nonzero(input, out=out)
+    return invoke(ROWS.nonzero_each, (input,), capture()) if as_tuple else _nonzero(input, out=out)
 
 
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:

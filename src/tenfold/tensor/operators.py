@@ -9,9 +9,8 @@ import numpy as np
 
 from tenfold.base.errors import ArgumentError
 from tenfold.ops.numbers import number_in
-from tenfold.ops.table import TABLE
 from tenfold.tensor import Tensor, leaf
-from tenfold.tensor.dispatch import function
+from tenfold.tensor.dispatch import function, rows_of
 from tenfold.tensor.interchange import tensor
 from tenfold.tensor.overriding import CODES, PLAIN, hand_over, overridable, overrides, overriding
 from tenfold.trace.context import context
@@ -47,13 +46,13 @@ AUGMENTED = {
 def install() -> None:
     """Give Tensor its operators; the methods that write are there already."""
     for attribute, name in PROPERTIES.items():
-        read = function(attribute, TABLE[name], method=True)
+        read = function(attribute, rows_of(name), method=True)
         write = _writing(read) if attribute in ("real", "imag") else None
         setattr(Tensor, attribute, property(read, write))
     for special, name in OPERATORS.items():
         setattr(Tensor, special, _operator(name, special))
     for special, name in REFLECTED.items():
-        call = function(name, TABLE[name])
+        call = function(name, rows_of(name))
         own = vars(Tensor)[name] if name in ("add", "mul") else None  # there the tensor comes first
         reflected = call if own else lambda self, other, call=call: call(other, self)
         setattr(Tensor, special, _reflected(reflected, special, own))
@@ -79,7 +78,7 @@ def _operator(name: str, special: str) -> Callable[..., Any]:
     # Not the overloads that take a number first: a tensor of no dimensions would pass for one.
     own: Any = vars(Tensor).get(name)
     if not overridable(own) or special in ("__eq__", "__ne__"):
-        own = function(special, [row for row in TABLE[name] if row.method], method=True)
+        own = function(special, rows_of(name, "method"), method=True)
     return _protocol(own, special)
 
 

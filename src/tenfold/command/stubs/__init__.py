@@ -133,7 +133,8 @@ def _written(module: str) -> frozenset[str]:
 
 def _rows(function: types.FunctionType) -> list[Row]:
     """The rows that a function of the table was made of."""
-    return list(inspect.getclosurevars(function).nonlocals["rows"])
+    rows = inspect.getclosurevars(function).nonlocals["rows"]
+    return list(rows() if callable(rows) else rows)
 
 
 def _defined(name: str, signatures: list[str], doc: str, indent: str = "", note: str = "") -> Iterator[str]:

@@ -12,6 +12,7 @@ from tenfold.base.layouts import channels_last, channels_last_3d, contiguous_for
 from tenfold.base.source import capture
 from tenfold.compat.overloads.schemas import out_text, written_text
 from tenfold.mlir.torch_types import SCALAR_TYPES
+from tenfold.ops.contents import Table
 from tenfold.ops.plain import PLAIN, PlainRow
 from tenfold.ops.schema import Schema, parse
 from tenfold.ops.table import OTHERS, TABLE, Row
@@ -271,7 +272,8 @@ def _located(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 NAMESPACES = {
     "aten": Namespace("aten", TABLE),
     "prim": Namespace("prim", {}),
-    **{name: Namespace(name, table) for name, table in OTHERS.items()},
+    # Whole, because their families declare plain ops too.
+    **{name: Namespace(name, table.whole()) for name, table in OTHERS.items()},
 }
 
 
@@ -279,5 +281,5 @@ def namespace(name: str) -> Namespace | None:
     """The ops of a library: PyTorch's own, or one that a package has declared or may still declare, as
     packages ask whether an extension is loaded by looking for its ops."""
     if name not in NAMESPACES and not name.startswith("__"):
-        NAMESPACES[name] = Namespace(name, OTHERS.setdefault(name, {}))
+        NAMESPACES[name] = Namespace(name, OTHERS.setdefault(name, Table()))
     return NAMESPACES.get(name)

@@ -21,6 +21,8 @@ class Ops:
         self._builder, self._name = builder, name
 
     def __getattr__(self, name: str) -> Ops:
+        if "_name" not in self.__dict__:  # a copy that is not filled yet
+            raise AttributeError(name)
         ops = Ops(self._builder, f"{self._name}.{name}")
         if name.startswith("__") and not overloads(f"torch.{ops._name}"):
             raise AttributeError(name)  # a question of Python's own

@@ -61,7 +61,7 @@ def merged(values: Sequence[Any]) -> Any:
     if isinstance(first, TensorType):
         return merged_type(values)
     if isinstance(first, (tuple, list)):
-        if any(len(value) != len(first) for value in values):
+        if any(type(value) is not type(first) or len(value) != len(first) for value in values):
             raise Different(values)
         parts = [merged(each) for each in zip(*values)]
         return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)

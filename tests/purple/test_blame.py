@@ -58,6 +58,11 @@ CALLS = {
     "(fold + 0 '(1) 5)": "fold",
     "(call/cc 5)": "",
     "((compose car cdr) 5)": "cdr",
+    "(call-with-values (lambda () 'a) even?)": "even?",
+    "(call-with-values (lambda () (values 'a 2)) +)": "+",
+    "(call-with-values (lambda () (values 'a 2)) (lambda all (apply even? all)))": "even?",
+    "(make-parameter 'a even?)": "even?",
+    "(parameterize ((even 'a)) (even))": "even?",
     "(inexact? 'a)": "inexact?",
     "(parameterize ((current-output-port 5)) (display 1))": "current-output-port",
     "(parameter 5)": "parameter",
@@ -77,6 +82,7 @@ OPENING = """
 (define (called f . given) (apply f given))
 (define (last-tail xs) (string-join xs))
 (define (looped n) (if (= n 0) (map car 5) (looped (- n 1))))
+(define even (make-parameter 2 even?))
 (define-syntax show
   (syntax-rules ()
     ((_ e) (print (try e (lambda (x) (string-append (error-message x) " at " (error-place x))))))))

@@ -390,6 +390,13 @@ def applied_primitive(node: Prim) -> str:
     return first.name if isinstance(first, PrimRef) and first.name != "apply" else ""
 
 
+def called(node: Node) -> Expr | None:
+    """What a node calls: the function of a call, or what `apply` is given."""
+    if isinstance(node, Prim) and node.name == "apply" and node.arguments:
+        return node.arguments[0]
+    return node.function if isinstance(node, Call) else None
+
+
 def is_chosen(function: Expr) -> bool:
     """Whether what is called is written at the call, rather than given to who calls it."""
     return isinstance(function, Global | PrimRef)

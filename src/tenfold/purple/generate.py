@@ -131,6 +131,7 @@ class Body(Values):
             ):
                 first, *others = self.arguments(list(arguments))
                 spread = self.call("spread", others, node.place)
+                self.note_given(node)
                 self.finish(
                     self.call("Tail", [first, spread, self.place_constant(node.place)], node.place),
                     target,
@@ -234,8 +235,15 @@ class Body(Values):
             if not isinstance(node.function, (core.Local, core.Global)):
                 function = self.walrus("callee", function, place)
             function = self.call("partial", [function], place, named)
+        self.note_given(node)
         bundle = self.at(ast.Tuple(arguments, ast.Load()), place)
         self.finish(self.call("Tail", [function, bundle, self.place_constant(place)], place), RETURN, place)
+
+    def note_given(self, node: Call | Prim) -> None:
+        """Keep the place of a call in tail position of what the function was given, whose frame will be gone."""
+        called = core.called(node)
+        if called is not None and not core.is_chosen(called):
+            self.unit.given.add(node.place)
 
     def again(self, function: Lambda, node: Call) -> None:
         place = node.place

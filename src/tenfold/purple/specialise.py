@@ -296,7 +296,7 @@ class Copy:
     def at(self, node: core.Node) -> Place:
         if not core.is_unseen(node.place.file):
             return node.place
-        called = node.function if isinstance(node, Call) else None
+        called = core.called(node)
         given = self.inside.get(called.var) if isinstance(called, Local) else None
         if (
             isinstance(given, Global | PrimRef)

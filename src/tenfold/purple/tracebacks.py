@@ -45,7 +45,8 @@ class Tracebacks:
                 yield Step(core.is_unseen(key[0]), operation, call, callee)
             elif frame.f_code is self.run and frame.f_locals["tail"].place is not NOWHERE:
                 tail = frame.f_locals["tail"]
-                in_library = core.is_unseen(tail.place.file)
+                # What the library was given, and called in tail position, is called as the program would.
+                in_library = core.is_unseen(tail.place.file) and tail.place not in self.unit.given
                 yield Step(in_library, None, None, "" if in_library else self.library_name(tail.function))
             elif frame.f_code is self.apply:
                 yield Step(False, None, None, self.library_name(frame.f_locals["function"]), applied=True)

@@ -69,10 +69,10 @@ Value pu_landed(Value result) {
         PuPlace place = pu.bounce.place;
         const char *name = pu.bounce.name;
         result = closure->function->code(closure, arguments, count, keywords);
-        if (PU_UNLIKELY(!result) && place.file) {
+        if (PU_UNLIKELY(!result)) {
             if (name) pu_blame(name);
             else pu_blame_given(function);
-            pu_at(place.file, place.line, place.column, place.width);
+            if (place.file) pu_at(place.file, place.line, place.column, place.width);
         }
         if (words > 16) free(arguments);
         pu_drop(function);

@@ -240,7 +240,7 @@ class Body(Values):
         self.finish(self.call("Tail", [function, bundle, self.place_constant(place)], place), RETURN, place)
 
     def note_given(self, node: Call | Prim) -> None:
-        """Keep the place of a call in tail position of what the function was given, whose frame will be gone."""
+        """Keep the place of a call in tail position of what the function was given: its frame leaves."""
         called = core.called(node)
         if called is not None and not core.is_chosen(called):
             self.unit.given.add(node.place)

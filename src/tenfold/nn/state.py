@@ -282,7 +282,9 @@ def detached(tensor: Tensor) -> Tensor:
     """The tensor's memory without its gradients, as `detach` gives it, but holding its data at once; it is
     sharded as the tensor is."""
     value = graph.fresh(tensor.current(), capture())
-    result = Tensor(value, views.extend(tensor.share(), find("detach"), value, (), value))
+    alias, row = tensor.share(), find("detach")
+    way = views.way_on(alias, row, value.type, (), value)
+    result = Tensor(value, views.extend(alias, row, value, way))
     placed = vars(tensor).get("_placed")
     if placed is not None:
         vars(result)["_placed"] = placed

@@ -22,6 +22,9 @@ CALLS = {
     "(vector-for-each + (vector 1) 5)": "vector-for-each",
     "(string-map char-upcase \"a\" 5)": "string-map",
     "(even? 'a)": "even?",
+    "(zipped -3)": "zip",
+    "(vectors-mapped 5)": "vector-map",
+    "(written 5)": "write-simple",
     "(list-index even? '(a))": "even?",
     "(remove even? '(a))": "even?",
     "(let ((f even?)) (map f '(a)))": "even?",
@@ -83,6 +86,9 @@ OPENING = """
 (define (last-tail xs) (string-join xs))
 (define (looped n) (if (= n 0) (map car 5) (looped (- n 1))))
 (define even (make-parameter 2 even?))
+(define (zipped xs) (zip '(1 2) xs))
+(define (vectors-mapped v) (vector-map + (vector 1) v))
+(define (written port) (write-simple 1 port))
 (define-syntax show
   (syntax-rules ()
     ((_ e) (print (try e (lambda (x) (string-append (error-message x) " at " (error-place x))))))))

@@ -127,7 +127,11 @@ class Body(Values):
             case core.Global() if target == EFFECT:
                 self.block.append(self.at(ast.Expr(self.expr(node)), node.place))  # it may be unbound
             case Prim("apply", arguments) if (
-                target == RETURN and len(arguments) > 1 and not core.applied_primitive(node)
+                target == RETURN
+                and len(arguments) > 1
+                and not core.applied_primitive(node)
+                # What the library applies by its own choice comes back to it: errors name who called that.
+                and not (core.is_unseen(node.place.file) and core.is_chosen(arguments[0]))
             ):
                 first, *others = self.arguments(list(arguments))
                 spread = self.call("spread", others, node.place)

@@ -477,27 +477,6 @@ def test_an_optimizers_state_may_be_cleared_or_replaced():
     np.testing.assert_allclose(trained(tn.compile), trained(lambda step: step), rtol=1e-6)
 
 
-def test_a_failed_check_leaves_gradients_as_they_were():
-    embedding, linear = tn.nn.Embedding(3, 2), tn.nn.Linear(2, 2)
-    optimizer = tn.optim.Adam([*embedding.parameters(), *linear.parameters()])
-
-    @tn.compile
-    def step(i):
-        optimizer.zero_grad()
-        loss = linear(embedding(i)).sum()
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    step(tn.tensor([1]))
-    before = linear.bias.grad.tolist()
-    with tn.no_grad():
-        linear.bias.mul_(1.0)
-    with pytest.raises(tn.IndexOutOfRange):
-        step(tn.tensor([7]))
-    assert linear.bias.grad.tolist() == before == [1.0, 1.0]
-
-
 def test_threads_may_read_what_another_writes():
     w = tn.ones(64, 64)
     grow = tn.compile(lambda: w.mul_(1.0))
@@ -577,28 +556,6 @@ def test_keys_of_dicts_are_told_apart_by_type() -> None:
     function = tn.compile(lambda named: named[1] * (2 if next(iter(named)) is True else 3))
     x = tn.ones(1)
     assert [function({key: x}).item() for key in (1, True, 1)] == [3, 2, 3]
-
-
-def test_a_compiled_module_goes_on_after_its_parameters_got_other_memory() -> None:
-    layer = tn.nn.Linear(2, 2)
-    layer.state_dict()
-    optimizer = tn.optim.SGD(layer.parameters(), lr=0.5)
-
-    @tn.compile
-    def step(x):
-        optimizer.zero_grad()
-        loss = layer(x).sum()
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    compiled, x = tn.compile(layer), tn.ones(1, 2)
-    compiled(x)
-    first = step(x).item()
-    layer.double()
-    assert compiled(x.double()).dtype is tn.float64
-    layer.float()
-    assert step(x).item() < first
 
 
 def test_a_loop_over_numbers_does_not_fill_the_memory() -> None:

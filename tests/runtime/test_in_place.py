@@ -218,13 +218,6 @@ def test_a_check_that_depends_on_the_written_cache_still_restores_it():
     np.testing.assert_array_equal(cache.numpy()[0, 0, 0], np.ones(16))
 
 
-def test_results_of_a_repeated_argument_are_those_of_one_tensor():
-    cache = tn.zeros(SHAPE)
-    step = tn.compile(lambda a, b, row: a.index_copy_(2, tn.tensor([1]), row).sum() + b.sum())
-    assert step(cache, cache, ROW).item() == 2 * ROW.numel()
-    assert step(cache, cache, ROW * 3).item() == 6 * ROW.numel()
-
-
 def test_a_compiled_function_does_not_hold_state_as_it_was_when_it_was_recorded():
     model = nn.Linear(64, 64)
     optimizer = tn.optim.Adam(model.parameters())

@@ -418,3 +418,34 @@ def test_hooks_and_retained_gradients_stay_where_a_tensor_is_written_without_gra
         return retains, seen, y.grad.tolist(), w.grad.tolist()
 
     assert program(tn) == program(torch)
+
+
+def gradients_after_a_view_is_written(m):
+    """Gradients for the view and for what it was made of, of both, and those that hooks see."""
+    kinds = {
+        "both": lambda y, v: v.sum() * 5 + y.sum(),
+        "view": lambda y, v: v.sum(),
+        "base": lambda y, v: y.sum(),
+        "chain": lambda y, v: v.mul_(2).sum() + (y * y).sum(),
+    }
+    found, seen = [], []
+    for name, loss in kinds.items():
+        for wants in ("view", "base", "hooks"):
+            x = m.ones(4, requires_grad=True)
+            y = x * 2
+            view = y[:3][1:]
+            view.mul_(3)
+            if wants == "hooks" and name != "chain":
+                view.register_hook(lambda gradient: seen.append(gradient * 1))
+                y.register_hook(lambda gradient: seen.append(gradient * 1))
+                view.retain_grad()
+                loss(y, view).backward()
+                found += [x.grad, view.grad]
+            else:
+                wanted = view if wants == "view" else y
+                found += m.autograd.grad(loss(y, view), wanted, allow_unused=True)
+    return [*found, *seen]
+
+
+def test_gradients_for_a_view_that_was_written_are_those_of_its_own_uses():
+    agree(gradients_after_a_view_is_written)

@@ -541,7 +541,9 @@ def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
     storage.replace(new)
     if told:
         base.version = storage.version
-    if seen:
+    # Where gradients follow the write, a view of it is read again: gradients for what uses it flow through
+    # the memory, as in PyTorch, where a tensor that the view was made of collects them all.
+    if seen and not (steps and alias.is_view and new.origin is not None and not base.apart):
         alias.version = storage.version
 
 

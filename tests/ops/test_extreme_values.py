@@ -213,6 +213,29 @@ def test_distances_of_nan_are_nan_where_differences_are_counted():
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
 
 
+@pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0, 3.0, INF])
+def test_distances_of_nan_and_their_gradients_are_those_of_pytorch(p):
+    points = [[0.0, NAN, 1.0], [0.0, 1.0, 3.0], [2.0, 1.0, 3.0], [2.0, 1.0, 3.0]]
+
+    def found(t, distances):
+        x = t.tensor(points, requires_grad=True)
+        result = distances(t, x)
+        result.nansum().backward()
+        return result.detach().numpy(), x.grad.numpy()
+
+    for distances in (lambda t, x: t.pdist(x, p), lambda t, x: t.cdist(x, t.tensor(points[:3]), p)):
+        for ours, theirs in zip(found(tn, distances), found(torch, distances), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_complex_powers_of_two_are_those_of_pytorch(tier):
+    parts = [0.0, -0.0, 1.0, -2.5, INF, -INF, NAN]
+    exponents = np.array([complex(a, b) for a in parts[:-1] for b in parts[:4]])
+    np.testing.assert_allclose(
+        tn.exp2(tn.tensor(exponents)).numpy(), torch.exp2(torch.tensor(exponents)).numpy()
+    )
+
+
 # Sums of complex exponentials whose logarithms are infinite, zero's or unknown.
 _COMPLEX_LOGARITHMS = [
     [complex(math.nan, 0), 1, 2],

@@ -122,7 +122,19 @@ def cdist(x, y, p, compute_mode):
     large = compute_mode in (None, 0) and max(x.shape[-2], y.shape[-2]) > 25
     if p == 2 and (large or compute_mode == 1):
         return flat.convert(_by_product(x, y), dtype)
-    return flat.convert(_distance(flat.unsqueeze(x, -2) - flat.unsqueeze(y, -3), p), dtype)
+    difference = flat.unsqueeze(x, -2) - flat.unsqueeze(y, -3)
+    return flat.convert((_largest_known if math.isinf(p) else _distance)(difference, p), dtype)
+
+
+def _of_largest_known(cotangent, result, difference, p):
+    (gradient,) = _of_distance(cotangent, result, difference, p)
+    return (flat.where(flat.ne(difference, difference), math.nan, gradient),)
+
+
+@flat.differentiated(_of_largest_known)
+def _largest_known(difference: Value, p: float) -> Value:
+    """The largest of the differences that are numbers."""
+    return p_norm(flat.where(flat.ne(difference, difference), 0, difference), p)
 
 
 def _of_distance(cotangent, result, difference, p):
@@ -134,8 +146,11 @@ def _of_distance(cotangent, result, difference, p):
     if p == 1:
         return (direction,)
     if math.isinf(p):
-        return (flat.where(flat.eq(size, result), direction, 0),)
+        known = flat.where(flat.eq(size, result), direction, 0)
+        return (flat.where(flat.ne(result, result), math.nan, known),)
     none = flat.eq(difference, 0)
+    if p > 1:  # beside an unknown distance it is unknown
+        none = none & flat.eq(result, result)
     part = flat.where(none, 1, size) / flat.where(flat.eq(result, 0), 1, result)
     return (flat.where(none, 0, direction * (part if p == 2 else flat.power(part, p - 1))),)
 

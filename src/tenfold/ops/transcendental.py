@@ -173,7 +173,9 @@ def log1p(x):
 @widened
 def exp2(x):
     """2 ** self"""
-    return flat.exp(x * math.log(2)) if x.dtype.is_complex else flat.power(2, x)
+    if not x.dtype.is_complex:
+        return flat.power(2, x)
+    return flat.exp(flat.complex(flat.real(x) * math.log(2), flat.imag(x) * math.log(2)))
 
 
 @op(

@@ -328,3 +328,12 @@ def test_powers_that_are_copies_are_written_into_a_wider_out(power):
     for library in (tn, torch):
         with pytest.raises(RuntimeError):
             program(library)
+
+
+def test_lu_factors_a_singular_matrix_and_lu_factor_refuses_it():
+    for t in (tn, torch):
+        matrix = t.tensor([[1.0, 2.0], [2.0, 4.0]])
+        factors, pivots = t.lu(matrix)
+        assert factors.tolist() == [[2, 4], [0.5, 0]] and pivots.tolist() == [2, 2]
+        with pytest.raises(RuntimeError):
+            t.linalg.lu_factor(matrix)[0].tolist()

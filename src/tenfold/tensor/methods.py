@@ -280,10 +280,9 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
 
 @located
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """L and U in one matrix, and the pivots: `linalg.lu_factor`; with `get_infos` also zeros for success."""
-    if get_infos:
-        return tuple(aten("linalg_lu_factor_ex")(A, pivot=pivot))
-    return tuple(aten("linalg_lu_factor")(A, pivot=pivot))
+    """L and U in one matrix, and the pivots; with `get_infos` also zeros for success. A singular matrix is
+    factored, too, which `linalg.lu_factor` refuses."""
+    return tuple(aten("linalg_lu_factor_ex")(A, pivot=pivot))[: 3 if get_infos else 2]
 
 
 # What is always so

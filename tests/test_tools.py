@@ -30,6 +30,15 @@ def test_schemas_over_several_lines_are_rows_too():
     ]
 
 
+def test_rows_declared_in_f_strings_are_selected_by_how_they_begin():
+    assert declared('@op(f"pool{dims}d_with_indices(Tensor self) -> Tensor")') == ["pool{dims}d_with_indices"]
+    nearest, *_ = selections(SOURCES / "ops" / "pooling.py")
+    words = nearest.keyword.split(" or ")
+    assert "_adaptive_avg_pool" in words and "avg_pool" in words
+    for source in (SOURCES / "ops").glob("*.py"):
+        assert all(word for each in selections(source) if each.keyword for word in each.keyword.split(" or "))
+
+
 def test_what_changed_is_examined_by_its_mirror_and_tests_by_themselves():
     changed = [
         SOURCES / "runtime" / "guards.py",

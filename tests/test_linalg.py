@@ -337,3 +337,11 @@ def test_lu_factors_a_singular_matrix_and_lu_factor_refuses_it():
         assert factors.tolist() == [[2, 4], [0.5, 0]] and pivots.tolist() == [2, 2]
         with pytest.raises(RuntimeError):
             t.linalg.lu_factor(matrix)[0].tolist()
+
+
+def test_the_logarithm_of_a_determinant_is_nan_where_that_is_negative():
+    x = np.array([[[2.0, 1], [1, 3]], [[1, 2], [3, 4]], [[1, 2], [2, 4]]], np.float64)
+    np.testing.assert_allclose(tn.logdet(tn.tensor(x)).numpy(), torch.logdet(torch.tensor(x)).numpy())
+    turned = x * 1j
+    found = tn.logdet(tn.tensor(turned)).numpy()[:2]
+    np.testing.assert_allclose(found, torch.logdet(torch.tensor(turned)).numpy()[:2])

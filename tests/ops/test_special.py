@@ -37,3 +37,15 @@ def test_deviations_have_the_range_of_what_they_measure():
             each.sum().backward()
         np.testing.assert_allclose(found.tolist(), expected.tolist(), rtol=1e-6)
         np.testing.assert_allclose(x.grad.tolist(), y.grad.tolist(), rtol=1e-5, atol=1e-6)
+
+
+def test_incomplete_gamma_functions_of_large_numbers_are_nearly_normal():
+    a = np.array([2e6, 1e7, 1e9, 1e12], np.float64)[:, None]
+    off = np.array([-3.0, -0.7, -1e-3, 0.0, 1e-3, 0.7, 3.0])  # deviations from the mean
+    x = a + off * np.sqrt(a)
+    x = np.concatenate([x, a * [0.98, 0.995, 1.005, 1.02]], 1)
+    a = np.broadcast_to(a, x.shape).copy()
+    for name in ("gammainc", "gammaincc"):
+        found = getattr(tn.special, name)(tn.tensor(a), tn.tensor(x)).numpy()
+        expected = getattr(torch.special, name)(torch.tensor(a), torch.tensor(x)).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9, err_msg=name)

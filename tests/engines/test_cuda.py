@@ -155,3 +155,12 @@ def test_a_call_that_changes_nothing_waits_for_no_check_and_the_first_reader_hea
     with pytest.raises(tn.TenfoldError, match="2"):
         found.tolist()
     assert step(good).tolist() == expected
+
+
+def test_gradients_of_strided_convolutions_read_images_whole():
+    """The last rows and columns lie in no window: what a convolution cuts off itself there."""
+    convolve = tn.nn.functional.conv2d
+    gradient = tn.compile(lambda x, w: tn.func.grad(lambda w: convolve(x, w, stride=3).square().sum())(w))
+    x, w = tn.randn(2, 16, 18, 23), tn.randn(8, 16, 1, 1)
+    expected = gradient(x, w).numpy()
+    np.testing.assert_allclose(gradient(x.cuda(), w.cuda()).cpu().numpy(), expected, rtol=1e-3, atol=1e-2)

@@ -33,6 +33,7 @@ class Convolution(Op):
     """
 
     name: ClassVar[str] = "stablehlo.convolution"
+    cuts: ClassVar[bool] = False  # whether padding may
     x: Value
     kernel: Value
     window_strides: Ints
@@ -69,7 +70,7 @@ class Convolution(Op):
                 f"convolution: strides, padding, dilations and reversal must have {x.rank - 2} elements"
             )
         check_positive(self, self.window_strides, self.lhs_dilation, self.rhs_dilation)
-        if any(min(pair) < 0 for pair in self.padding):
+        if not self.cuts and any(min(pair) < 0 for pair in self.padding):
             raise ArgumentError(
                 f"convolution: padding {list(self.padding)} is negative", help="cut the input by a pad"
             )
@@ -113,6 +114,12 @@ class Convolution(Op):
         batch = x.shape[numbers.input_batch_dimension]
         if batch % batches:
             raise ShapeError(f"convolution: a batch of {batch} does not divide into {batches} groups")
+
+
+class CuttingConvolution(Convolution):
+    """A convolution whose padding may cut x: for XLA on GPUs alone."""
+
+    cuts = True
 
 
 class ReduceWindow(Op):

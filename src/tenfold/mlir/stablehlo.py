@@ -639,6 +639,7 @@ def _precise(kind: str) -> Callable[[_Emitter, Op], dict[str, Any]]:
 ATTRIBUTES: dict[type[Op], Callable[[_Emitter, Any], dict[str, Any]]] = {
     structured.DotGeneral: _precise(PRODUCTS),
     windows.Convolution: _precise(CONVOLUTIONS),
+    windows.CuttingConvolution: _precise(CONVOLUTIONS),
     movement.Constant: _constant,
     elementwise.Compare: _compare,
     elementwise.ReducePrecision: _reduce_precision,

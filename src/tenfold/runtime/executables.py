@@ -21,6 +21,7 @@ from tenfold.base.garbage import uncollected
 from tenfold.base.heap import give_back
 from tenfold.base.meshes import Partitioned
 from tenfold.engines import xla
+from tenfold.flat.cut_images import cut_within
 from tenfold.flat.fusions import is_plain
 from tenfold.flat.half_products import narrowed
 from tenfold.flat.ir import Function
@@ -246,6 +247,11 @@ def _step(function: Function, donated: Donations, device: Device) -> Callable[[]
     return functools.partial(xla.compile, module, device, optimised=False)
 
 
+def _for_kernels(function: Function) -> Function:
+    """A program for one GPU, with kernels of our own."""
+    return cut_within(absorbed(products_apart(narrowed(on_cuda(function)))))
+
+
 def _prepared(function: Function, device: Device) -> Function:
     if device.mesh is not None:
         function = summed_wide(function)
@@ -256,7 +262,7 @@ def _prepared(function: Function, device: Device) -> Function:
         if not is_alone:  # XLA's partitioner knows nothing of kernels of our own
             return everywhere(function, lambda part: narrowed(on_cuda(part)), "cuda")
         function = transposed_before_loops(function, "triton")
-        return everywhere(function, lambda part: absorbed(products_apart(narrowed(on_cuda(part)))), "triton")
+        return everywhere(function, _for_kernels, "triton")
     if is_alone and any(isinstance(op, Convolution) for op in function.ops):
         from tenfold.engines.onednn.convolutions import by_onednn
 

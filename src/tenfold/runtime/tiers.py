@@ -203,6 +203,7 @@ def _factors(op: Any, numel: int) -> tuple[int, int]:
 ARITHMETIC: dict[type, Callable[[Any, int], tuple[int, int]]] = {
     structured.DotGeneral: _product,
     windows.Convolution: _convolution,
+    windows.CuttingConvolution: _convolution,
     **dict.fromkeys((windows.ReduceWindow, windows.SelectAndScatter), _windows),
     **dict.fromkeys((structured.Sort, structured.TopK), _order),
     **dict.fromkeys((structured.Fft, indexed.Gather, indexed.Scatter), _places),

@@ -174,3 +174,28 @@ def test_gradients_pass_by_writes_without_them(write, written, kind):
         return found
 
     assert program(tn) == program(torch)
+
+
+def _written_in_part(x):
+    y = x * x
+    y[0].mul_(2)
+    return y.sin()
+
+
+@pytest.mark.parametrize("function", [lambda x: x**3, lambda x: (x @ x.mT).cumsum(1), _written_in_part])
+def test_gradients_of_what_was_computed_before_are_batched(function):
+    def run(t):
+        x = t.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+        y = function(x)
+        cotangents = t.arange(float(4 * y.numel())).reshape(4, *y.shape)
+        kept = t.vmap(lambda ct: t.autograd.grad(y, x, ct, retain_graph=True)[0])(cotangents)
+        tied = t.vmap(lambda ct: t.autograd.grad(y, x, ct, create_graph=True)[0])(cotangents)
+        (second,) = t.autograd.grad(tied.sum(), x, retain_graph=True)
+        (last,) = t.vmap(lambda ct: t.autograd.grad(y, x, ct))(cotangents)
+        asks = [each.requires_grad for each in (kept, tied, last)]
+        return asks, [each.detach().numpy() for each in (kept, tied, second, last)]
+
+    (ours, found), (theirs, expected) = run(tn), run(torch)
+    assert ours == theirs
+    for mine, golden in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine, golden, rtol=1e-4)

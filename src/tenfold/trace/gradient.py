@@ -181,12 +181,15 @@ def gradient(
     types = tuple([want.type for want in reached])
     on_mesh = [start.device for start in starts if start.device.mesh is not None]
     device = on_mesh[0] if on_mesh else reached[0].device
-    if closed or batch is not None or context.level is not None:  # forward mode pushes tangents through it
+    outside = _reaches_outside(path)
+    if closed or batch is not None or context.level is not None or outside:  # a level pushes tangents through
         node = _closed_node(path, wiring, cotangents, types, where, batch)
     else:
         program = programs.get(("gradient", wiring.key, types), lambda: GradientProgram(wiring, types))
         node = GradientNode(program, tuple(cotangents), where, tuple(path))
     follow(node)
+    if outside and not closed and batch is None:
+        node.cut = True
     if context.watcher is not None:
         context.watcher.swept(path, wiring, 1 if batch is None else batch)
     results = results_of(node, device)
@@ -194,6 +197,13 @@ def gradient(
         track(node, results)
     by_want = dict(zip(reached, results, strict=True))
     return [by_want.get(want) for want in wants]
+
+
+def _reaches_outside(path: Sequence[Node]) -> bool:
+    """Whether a function is recorded for a transform, which takes what was computed before it as inputs, and
+    the gradient is of such values."""
+    recorder = context.recorder
+    return recorder is not None and recorder.policy.differentiates and not recorder.nodes.issuperset(path)
 
 
 def find_path(starts: Sequence[Value], wants: Sequence[Value], stops: Sequence[Value]) -> list[Node]:

@@ -7,6 +7,7 @@ from torch.utils import data as torch_data
 
 import tenfold as tn
 from tenfold import data
+from tenfold.data.dataset import gatherer
 
 
 class Squares(data.Dataset):
@@ -146,6 +147,16 @@ def test_rows_gathered_at_once_are_the_rows_one_by_one():
         assert [each.dtype for each in batch] == [each.dtype for each in slow]
         tn.eval(*batch, *slow)
         assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip(batch, slow))
+
+
+def test_samples_of_other_kinds_are_fetched_one_by_one():
+    numbers, rows = list(range(10)), data.TensorDataset(tn.arange(10))
+    for dataset in (numbers, data.Subset(numbers, [1, 3, 5]), data.StackDataset(rows, numbers)):
+        assert gatherer(dataset) is None
+    for dataset in (rows, data.Subset(rows, [1, 3, 5]), data.Subset(data.Subset(rows, [5, 4]), [1, 0])):
+        assert gatherer(dataset) is not None
+    loader = data.DataLoader(data.Subset(numbers, [7, 2, 4]), batch_size=2)
+    assert [batch.tolist() for batch in loader] == [[7, 2], [4]]
 
 
 def test_rows_on_another_device_are_gathered_there(monkeypatch):

@@ -101,7 +101,7 @@ def build(
     key = key if lasting is None else (*key, "steady", *lasting)
     loaded = _recent(_executables, key)
     if loaded is None:
-        loaded = _built(program, device, donated, packing, lasting)
+        loaded = _loaded(lowered(program, device), device, donated, packing, lasting)
         _remember(_executables, key, loaded)
     return loaded
 
@@ -144,16 +144,6 @@ def build_in_background(program: Trace, device: Device, donated: Donations, open
 def build_function(function: Function, device: Device, donated: Donations, packing: Packing | None) -> Loaded:
     """The executable of a FlatIR function that no Trace stands for. The caller keeps it."""
     return _loaded(function, device, donated, packing)
-
-
-def _built(
-    program: Trace,
-    device: Device,
-    donated: Donations,
-    packing: Packing | None,
-    lasting: Sequence[int] | None = None,
-) -> Loaded:
-    return _loaded(lowered(program, device), device, donated, packing, lasting)
 
 
 def lowered(program: Trace, device: Device, kind: str | None = None) -> Function:

@@ -107,6 +107,9 @@ def _run_small(wanted: list[Value]) -> bool:
         return False
     if not _written.tensors:
         return small.run(wanted, host_array)
+    for each in wanted:
+        if each.node is not None and each.node.callee.small is False:
+            return False
     holders = [reference() for reference, _, _ in _written.tensors.values()]
     values = [holder.current() for holder in holders if holder is not None]
     if not small.run([*wanted, *[value for value in values if value.node is not None]], host_array):
@@ -359,13 +362,16 @@ def written(holder: Holder, before: Value) -> None:
 def _take_written() -> list[tuple[weakref.ref[Holder], Value, Value]]:
     """For each tensor that was written in place: the value that it held before, and the one that it holds
     now, which is yet to be computed."""
-    taken = [(reference, before, reference()) for reference, before, _ in _written.tensors.values()]
+    taken = list(_written.tensors.values())
     _written.tensors.clear()
-    return [
-        (reference, before, holder.current())
-        for reference, before, holder in taken
-        if holder is not None and holder.current().buffer is None and holder.current().node is not None
-    ]
+    writes = []
+    for reference, before, _ in taken:
+        holder = reference()
+        if holder is not None:
+            value = holder.current()
+            if value.buffer is None and value.node is not None:
+                writes.append((reference, before, value))
+    return writes
 
 
 def _is_failed(reference: weakref.ref[Holder], before: Sequence[Value | None], value: Value) -> bool:

@@ -45,6 +45,7 @@ class Watcher(Protocol):
         """The gradient of a piece of the Trace was taken, for a batch of cotangents."""
 
 
+_set = threading.local.__setattr__
 MODE = frozenset(("grad_enabled", "inference"))  # the settings that say nothing of how ops are recorded
 
 
@@ -77,19 +78,21 @@ class Context(threading.local):
     unwatched: tuple[Any, ...] | None = state
 
     def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
+        if getattr(self, name) is value:
+            return
+        _set(self, name, value)
         if name not in MODE:
             self._derive()
         state = (self.grad_enabled, self.inference, self.precision, self.modes, self.watcher)
-        super().__setattr__("state", state)
+        _set(self, "state", state)
         watched = self.recorder is not None or self.level is not None
-        super().__setattr__("unwatched", None if watched else state)
+        _set(self, "unwatched", None if watched else state)
 
     def _derive(self) -> None:
         alone = self.watcher is None and self.asked is None and not self.modes
         quick = alone and self.autocast is None and self.level is None
-        super().__setattr__("quick", quick)
-        super().__setattr__("plain", quick and self.recorder is None)
+        _set(self, "quick", quick)
+        _set(self, "plain", quick and self.recorder is None)
 
 
 context = handed_on(Context())

@@ -10,17 +10,25 @@ from tenfold.tensor import Tensor
 from tenfold.tensor.parameter import Parameter
 from tenfold.trace.graph import Value
 
+PLAIN = frozenset((Tensor, Parameter))
+
 
 def key_of(
     args: tuple[Any, ...], kwargs: dict[str, Any], plain: bool
 ) -> tuple[tuple[Any, ...] | None, tuple[Value, ...]]:
     """A call as types of tensors and plain values, and the values of the tensors; None if there are other
     arguments. In a `plain` context a tensor without an alias is read by a look at its value."""
+    if len(args) == 2 and not kwargs:
+        x, y = args
+        if x.__class__ in PLAIN and y.__class__ in PLAIN:  # as most calls are
+            one = x._value if plain and x._alias is None else x.current()
+            other = y._value if plain and y._alias is None else y.current()
+            return (dtypes._default_dtype, one.type, other.type), (one, other)
     key: list[Any] = [dtypes._default_dtype]
     inputs: list[Value] = []
     for arg in args:
         kind = arg.__class__
-        if kind is Tensor or kind is Parameter:
+        if kind in PLAIN:
             value = arg._value if plain and arg._alias is None else arg.current()
             inputs.append(value)
             key.append(value.type)

@@ -60,7 +60,6 @@ from tenfold.base.layouts import (
 )
 from tenfold.base.progress import progress
 from tenfold.base.size import Size
-from tenfold.compiler import compile, show
 from tenfold.random import Generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from tenfold.runtime.evaluate import get_engine, set_engine
 from tenfold.runtime.runs import explain_runs
@@ -80,6 +79,7 @@ if TYPE_CHECKING:
         set_autocast_dtype,
         set_autocast_enabled,
     )
+    from tenfold.compiler import compile, show
     from tenfold.exporting import Dim, export, load_stablehlo, load_vmfb
     from tenfold.func import vmap
     from tenfold.func.control_flow import cond, while_loop

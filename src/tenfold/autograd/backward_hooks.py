@@ -11,6 +11,7 @@ from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.grad_mode import no_grad, set_grad_mode
 from tenfold.base.errors import ArgumentError, GradientError, ShapeError
 from tenfold.base.hooks import Noticed
+from tenfold.base.late import on_first_use
 from tenfold.base.source import capture
 from tenfold.ops.callee import OpCall
 from tenfold.ops.table import SLOT, TABLE
@@ -19,7 +20,10 @@ from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.gradient import raise_overwritten, wrote
 from tenfold.trace.graph import Node, Value, enter
-from tenfold.trace.node_gradient import derived_of, pull, saved_of
+
+with on_first_use(__name__):
+    from tenfold.trace.node_gradient import derived_of, pull, saved_of
+
 
 Pairs = list[tuple[Value, Tensor | None]]
 

@@ -3,13 +3,13 @@ gradients flow through it."""
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Sequence
 from typing import Any
 
 from tenfold.autograd.grad_mode import no_grad, set_grad_mode
 from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
+from tenfold.base.late import on_first_use
 from tenfold.base.source import capture
 from tenfold.flat.ir import TensorType
 from tenfold.ops.table import Row, find
@@ -18,6 +18,9 @@ from tenfold.tensor.dispatch import aten
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.graph import Origin, Value
+
+with on_first_use(__name__):
+    import copy
 
 
 class Context:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tenfold.base.errors import ArgumentError, DTypeError, GradientError, ShapeError, located
+from tenfold.base.late import on_first_use
 from tenfold.base.source import capture
 from tenfold.ops.table import find
 from tenfold.tensor import Tensor
@@ -18,7 +19,10 @@ from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.gradient import GradientNode
 from tenfold.trace.graph import Node, Value
-from tenfold.trace.tangent import push
+
+with on_first_use(__name__):
+    from tenfold.trace.tangent import push
+
 
 __all__ = [
     "UnpackedDualTensor",

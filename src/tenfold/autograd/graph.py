@@ -10,14 +10,18 @@ from typing import Any
 from tenfold.autograd.backward_hooks import Around, Packing, operands, passed, watch
 from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.flow import is_grad_enabled
-from tenfold.autograd.node_names import step_name
 from tenfold.autograd.sweep import at_end
 from tenfold.base.errors import ArgumentError, GradientError, located
 from tenfold.base.hooks import GradientEdge, HandleOfSeveral, RemovableHandle
+from tenfold.base.late import on_first_use
 from tenfold.base.source import capture
 from tenfold.tensor import Tensor
 from tenfold.trace.context import context
 from tenfold.trace.graph import Origin, Value
+
+with on_first_use(__name__):
+    from tenfold.autograd.node_names import step_name
+
 
 __all__ = [
     "GradientEdge",

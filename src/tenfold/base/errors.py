@@ -7,7 +7,6 @@ what to do.
 from __future__ import annotations
 
 import functools
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -74,6 +73,8 @@ RUNNERS = (
 
 def user_frames(error: BaseException) -> list[str]:
     """The traceback of an error as lines of text, without the frames of Tenfold and of what ran the file."""
+    import traceback  # which takes a while to load
+
     trace = error.__traceback__
     modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(trace)]
     frames = [

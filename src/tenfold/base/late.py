@@ -112,7 +112,7 @@ class on_first_use:
     Each name stands for a module or a function until then, and is bound to it from then on: what is used
     often costs nothing more. To type checkers and to the rules about imports these are imports like any
     others. Not for classes that are derived from, or that `isinstance` asks for, nor for what is compared by
-    identity.
+    identity, nor for functions that count the frames above them: the first call has one more.
     """
 
     def __init__(self, module: str):

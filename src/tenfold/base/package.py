@@ -1,8 +1,6 @@
 """The package's names: its own, and that under which it shows itself, "torch" while it stands in for PyTorch,
 as programs compare such words: `str(dtype) == "torch.float32"`. And the command that installs more of it."""
 
-from pathlib import Path
-
 NAME = __name__.partition(".")[0]
 shown = "tenfold"
 
@@ -18,6 +16,7 @@ def install_command(extra: str) -> str:
     import json  # these take a while to load, and are needed only if something is missing
     import shlex
     from importlib import metadata
+    from pathlib import Path
     from urllib.parse import unquote, urlsplit
 
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import shutil
 import sys
 import threading
 import time
@@ -17,6 +16,11 @@ from typing import Any, Generic, Protocol, TextIO, TypeVar
 
 from tenfold.base.errors import ArgumentError
 from tenfold.base.forking import forkable
+from tenfold.base.late import on_first_use
+
+with on_first_use(__name__):
+    import shutil
+
 
 T = TypeVar("T")
 REDRAW = 0.1  # seconds between two drawings

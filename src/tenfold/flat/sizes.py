@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from typing import Any
 
 from tenfold.base.dtypes import DType
+from tenfold.base.late import on_first_use
+
+with on_first_use(__name__):
+    from fractions import Fraction
+
 
 # By what a size may be divided in a formula: strides and factors of scaling.
 DIVISORS = (1, 2, 3, 4, 5, 6, 7, 8)

@@ -31,7 +31,7 @@ from tenfold.flat.ir import Function, Op, TensorType, Value
 from tenfold.flat.sharding import ShardingConstraint
 from tenfold.flat.uneven import evened
 from tenfold.flat.uniform import multiplies_uniform
-from tenfold.mlir import collectives, folding, triton
+from tenfold.mlir import CONVOLUTIONS, PRODUCTS, collectives, folding, triton
 from tenfold.mlir.attributes import attribute_text
 from tenfold.mlir.interrupts import once, pass_on, uninterrupted
 from tenfold.mlir.layouts import keep_scatters_even
@@ -618,9 +618,6 @@ def _regions(*fields: str) -> Callable[[_Emitter, Op], Any]:
 
 def _case(emitter: _Emitter, op: structured.Case) -> Any:
     return emitter.with_regions(op, (op.index,), op.branches, captured=op.arguments)
-
-
-PRODUCTS, CONVOLUTIONS = "products", "convolutions"
 
 
 def _precise(kind: str) -> Callable[[_Emitter, Op], dict[str, Any]]:

@@ -24,13 +24,17 @@ from tenfold.base import dtypes
 from tenfold.base.devices import Device
 from tenfold.base.errors import EngineError, TenfoldError
 from tenfold.base.forking import forkable
+from tenfold.base.late import on_first_use
 from tenfold.engines import xla
-from tenfold.flat.channels_last import channels_last
-from tenfold.flat.guarded_writes import idle_when_failing
-from tenfold.flat.in_place import updated_last
 from tenfold.flat.ir import Function, TensorType, in_order, replay
 from tenfold.flat.structured import Case, Check
 from tenfold.runtime.reduced_overhead import Steady
+
+with on_first_use(__name__):
+    from tenfold.flat.channels_last import channels_last
+    from tenfold.flat.guarded_writes import idle_when_failing
+    from tenfold.flat.in_place import updated_last
+
 
 Donations = tuple[tuple[int, int], ...]  # which leaf gives its memory to which result
 

@@ -22,11 +22,12 @@ from tenfold.base.errors import (
     TraceError,
     UnsupportedError,
 )
+from tenfold.base.late import on_first_use
 from tenfold.base.meshes import Sharding
 from tenfold.base.owners import NAMED, PASSED, count
 from tenfold.base.source import capture
 from tenfold.base.threads import handed_on
-from tenfold.engines import sharded, xla
+from tenfold.engines import xla
 from tenfold.flat.ir import TensorType
 from tenfold.flat.structured import Check
 from tenfold.runtime import executables, runs, small
@@ -37,6 +38,10 @@ from tenfold.runtime.tiers import Tier
 from tenfold.trace.collect import Trace, collect
 from tenfold.trace.gradient import used_up
 from tenfold.trace.graph import NO_DATA, Holder, Node, Value
+
+with on_first_use(__name__):
+    from tenfold.engines import sharded
+
 
 WORTHWHILE = 1 << 14  # bytes, below which fresh memory costs nothing on a CPU
 

@@ -18,34 +18,39 @@ from tenfold.base.devices import Device
 from tenfold.base.errors import EngineError, TenfoldError
 from tenfold.base.forking import forkable
 from tenfold.base.garbage import uncollected
-from tenfold.base.heap import give_back
+from tenfold.base.late import on_first_use
 from tenfold.base.meshes import Partitioned
 from tenfold.engines import xla
-from tenfold.flat.cut_images import cut_within
-from tenfold.flat.fusions import is_plain
-from tenfold.flat.half_products import narrowed
 from tenfold.flat.ir import Function
-from tenfold.flat.quotients import rounded_once
-from tenfold.flat.reducing import summed_wide
-from tenfold.flat.regions import everywhere
-from tenfold.flat.sharding import unconstrained
-from tenfold.flat.split_products import products_apart
 from tenfold.flat.structured import Check
 from tenfold.flat.windows import Convolution
-from tenfold.mlir import stablehlo
-from tenfold.ops.cusolver import on_cuda
-from tenfold.ops.loop_matrices import transposed_before_loops
-from tenfold.ops.tile_absorbing import absorbed
-from tenfold.runtime import cache, tiers
+from tenfold.runtime import tiers
 from tenfold.runtime.background import background
 from tenfold.runtime.checks import Chained, Donations, Loaded, chained, guarded
 from tenfold.runtime.packing import Packing
 from tenfold.runtime.reduced_overhead import PLATFORMS, Rooms, Steady
-from tenfold.runtime.stepwise import stepwise
-from tenfold.runtime.unoptimized import Hasty
 from tenfold.trace import late_numbers
 from tenfold.trace.collect import Trace
 from tenfold.trace.lower import lower
+
+with on_first_use(__name__):
+    from tenfold.base.heap import give_back
+    from tenfold.flat.cut_images import cut_within
+    from tenfold.flat.fusions import is_plain
+    from tenfold.flat.half_products import narrowed
+    from tenfold.flat.quotients import rounded_once
+    from tenfold.flat.reducing import summed_wide
+    from tenfold.flat.regions import everywhere
+    from tenfold.flat.sharding import unconstrained
+    from tenfold.flat.split_products import products_apart
+    from tenfold.mlir import stablehlo
+    from tenfold.ops.cusolver import on_cuda
+    from tenfold.ops.loop_matrices import transposed_before_loops
+    from tenfold.ops.tile_absorbing import absorbed
+    from tenfold.runtime import cache
+    from tenfold.runtime.stepwise import stepwise
+    from tenfold.runtime.unoptimized import Hasty
+
 
 lock = forkable(threading.RLock())  # of all that is computed: one evaluation at a time
 _executables: dict[tuple[Any, ...], Loaded] = {}

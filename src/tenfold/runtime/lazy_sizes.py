@@ -25,10 +25,8 @@ from tenfold.base.devices import Device
 from tenfold.base.errors import TenfoldError, UnsupportedError
 from tenfold.base.forking import forkable
 from tenfold.base.garbage import uncollected
+from tenfold.base.late import on_first_use
 from tenfold.engines import xla
-from tenfold.flat.merging import merged_functions
-from tenfold.flat.open_layout import Sizes
-from tenfold.flat.opening import opened
 from tenfold.flat.sizes import Formula, Open
 from tenfold.runtime import executables
 from tenfold.runtime.background import background
@@ -38,6 +36,12 @@ from tenfold.trace.collect import Trace
 from tenfold.trace.graph import Value
 from tenfold.trace.lower import OPEN, lower
 from tenfold.trace.skeleton import Template, skeleton_of
+
+with on_first_use(__name__):
+    from tenfold.flat.merging import merged_functions
+    from tenfold.flat.open_layout import Sizes
+    from tenfold.flat.opening import opened
+
 
 OBSERVED = 3  # programs with different numbers, before one is opened
 KEPT = 256  # families

@@ -16,11 +16,15 @@ import numpy as np
 from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.devices import Device
+from tenfold.base.late import on_first_use
 from tenfold.base.owners import NAMED, count
 from tenfold.engines import xla
 from tenfold.flat.ir import Function, TensorType
-from tenfold.flat.rejoining import rejoined
 from tenfold.trace.graph import Origin, Value
+
+with on_first_use(__name__):
+    from tenfold.flat.rejoining import rejoined
+
 
 FEW = 3  # tensors for which it does not pay
 # XLA runs a program whose arrays are all no larger than this in the caller's own thread, which is quicker.

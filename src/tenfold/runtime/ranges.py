@@ -3,9 +3,14 @@ learn how it depends on its sizes."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+from tenfold.base.late import on_first_use
+
+with on_first_use(__name__):
+    import random
+
 
 Range = tuple[int, int]
 BETWEEN = 3  # sizes at which a program is made, besides its own and both ends of a range

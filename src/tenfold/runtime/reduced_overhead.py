@@ -18,10 +18,14 @@ import numpy as np
 from tenfold.base import owners
 from tenfold.base.devices import Device
 from tenfold.base.errors import EngineError
+from tenfold.base.late import on_first_use
 from tenfold.engines import xla
 from tenfold.flat.ir import Function, TensorType, Value
-from tenfold.mlir import stablehlo
-from tenfold.runtime.bundles import Bundled, bundles_of, taken_whole
+
+with on_first_use(__name__):
+    from tenfold.mlir import stablehlo
+    from tenfold.runtime.bundles import Bundled, bundles_of, taken_whole
+
 
 SMALL = 1 << 20  # bytes of an array that are copied sooner than a graph is written
 MOST = 8  # calls whose results are looked at for memory that is free

@@ -10,11 +10,15 @@ from tenfold.base import dtypes, package
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType, as_dtype
 from tenfold.base.errors import ArgumentError, DTypeError, did_you_mean, located
+from tenfold.base.late import on_first_use
 from tenfold.base.source import capture
 from tenfold.flat.strides import FORMATS
 from tenfold.ops.table import find
-from tenfold.tensor import Tensor, dispatch, leaf, memory_formats
+from tenfold.tensor import Tensor, dispatch, leaf
 from tenfold.tensor.interchange import DeviceLike, new_tensor
+
+with on_first_use(__name__):
+    from tenfold.tensor import memory_formats
 
 
 @located

@@ -18,9 +18,9 @@ from tenfold.base import devices, dtypes, package
 from tenfold.base.bounded import Generations
 from tenfold.base.devices import Device
 from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, TenfoldError, UnsupportedError
+from tenfold.base.late import on_first_use
 from tenfold.base.source import capture
 from tenfold.base.warning import warn
-from tenfold.base.watched_sizes import plain as plain_numbers
 from tenfold.engines import xla
 from tenfold.flat.strides import FORMATS, contiguous
 from tenfold.ops.callee import weight
@@ -28,13 +28,18 @@ from tenfold.ops.resolve import Resolver
 from tenfold.ops.table import LISTENERS, TABLE, Row, exact, find
 from tenfold.runtime import evaluate
 from tenfold.runtime.cutting import SHORT, is_due
-from tenfold.tensor import Tensor, generators, leaf, memory_formats, sized, symbolic
+from tenfold.tensor import Tensor, generators, leaf, symbolic
 from tenfold.tensor.documentation import Docstring, written
 from tenfold.tensor.overriding import CODES, hand_over, overriding
 from tenfold.tensor.repeated_calls import key_of
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.graph import NO_DATA, Node, Value, call_op, located
+
+with on_first_use(__name__):
+    from tenfold.base.watched_sizes import plain as plain_numbers
+    from tenfold.tensor import memory_formats, sized
+
 
 CLASSES = {"Generator": generators.Generator}
 _CPU = Device("cpu")

@@ -12,13 +12,17 @@ from typing import Any
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import BY_NAME
 from tenfold.base.errors import TenfoldError
+from tenfold.base.late import on_first_use
 from tenfold.flat.ir import TensorType
 from tenfold.ops.samples import Matrices, S, T
 from tenfold.ops.schema import MISSING, Argument
-from tenfold.ops.signatures import overloads
 from tenfold.ops.table import Row
 from tenfold.tensor.tensor import Tensor
 from tenfold.trace.graph import Value
+
+with on_first_use(__name__):
+    from tenfold.ops.signatures import overloads
+
 
 __all__ = ["Docstring", "example", "signatures", "written"]
 

@@ -9,13 +9,17 @@ import numpy as np
 
 from tenfold.base import dtypes, formatting
 from tenfold.base.errors import ArgumentError, DeviceError, DTypeError, GradientError, ShapeError
+from tenfold.base.late import on_first_use
 from tenfold.base.source import capture
-from tenfold.base.watched_sizes import Asked, note
 from tenfold.runtime import evaluate
-from tenfold.tensor import sized, symbolic, views
+from tenfold.tensor import symbolic, views
 from tenfold.tensor.questions import Described
 from tenfold.trace.context import context
 from tenfold.trace.graph import Origin
+
+with on_first_use(__name__):
+    from tenfold.base import watched_sizes
+    from tenfold.tensor import sized
 
 
 class Protocols(Described):
@@ -73,7 +77,7 @@ class Protocols(Described):
             )
         length = self._value.type.shape[0]
         if context.asked is not None:
-            note(context.asked, Asked("len", length, None, None), 2)
+            watched_sizes.note(context.asked, watched_sizes.Asked("len", length, None, None), 2)
         return length
 
     def __iter__(self) -> Iterator[Any]:

@@ -8,14 +8,17 @@ from typing import Any
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType
 from tenfold.base.errors import ArgumentError, IndexOutOfRange
+from tenfold.base.late import on_first_use
 from tenfold.base.layouts import strided
 from tenfold.base.size import Size, of_ints
 from tenfold.base.source import capture
-from tenfold.base.watched_sizes import watched
 from tenfold.flat.strides import FORMATS, contiguous, follows, is_contiguous
 from tenfold.tensor import views
 from tenfold.trace.context import context
 from tenfold.trace.graph import Holder, Value
+
+with on_first_use(__name__):
+    from tenfold.base import watched_sizes
 
 
 class Described(Holder):
@@ -28,7 +31,7 @@ class Described(Holder):
     @property
     def shape(self) -> Size:
         shape = self._value.type.shape
-        return of_ints(shape if context.asked is None else watched(shape, context.asked, 2))
+        return of_ints(shape if context.asked is None else watched_sizes.watched(shape, context.asked, 2))
 
     @property
     def dtype(self) -> DType:
@@ -78,7 +81,7 @@ class Described(Holder):
 
     def numel(self) -> int:
         count = self._value.type.numel
-        return count if context.asked is None else watched((count,), context.asked, 2)[0]
+        return count if context.asked is None else watched_sizes.watched((count,), context.asked, 2)[0]
 
     nelement = numel
 
@@ -87,7 +90,7 @@ class Described(Holder):
 
     def size(self, dim: int | None = None) -> Any:
         sizes = self._value.type.shape
-        shape = of_ints(sizes if context.asked is None else watched(sizes, context.asked, 2))
+        shape = of_ints(sizes if context.asked is None else watched_sizes.watched(sizes, context.asked, 2))
         return shape if dim is None else shape[_axis(self, dim, "size")]
 
     def stride(self, dim: int | None = None) -> Any:

@@ -8,7 +8,6 @@ Python data is in `interchange.py`.
 
 from __future__ import annotations
 
-import copy
 import weakref
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -28,6 +27,7 @@ from tenfold.base.errors import (
     ValueNeeded,
     did_you_mean,
 )
+from tenfold.base.late import on_first_use
 from tenfold.base.source import capture
 from tenfold.engines import xla
 from tenfold.flat.ir import TensorType
@@ -40,6 +40,10 @@ from tenfold.trace import graph
 from tenfold.trace.context import context, outside
 from tenfold.trace.graph import Holder, Origin, Value
 from tenfold.trace.record import Recorder
+
+with on_first_use(__name__):
+    import copy
+
 
 __all__ = ["Tensor", "leaf"]
 

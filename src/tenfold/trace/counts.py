@@ -8,11 +8,15 @@ result of the recorded program. Sizes that are counted alike from the same value
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from tenfold.base.late import on_first_use
 from tenfold.trace.graph import Value
+
+with on_first_use(__name__):
+    import random
+
 
 Results = TypeVar("Results")
 SMALLEST = 64  # of the powers of two below which a size is taken

@@ -6,12 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tenfold import flat
-from tenfold.flat.hoisting import hoisted
+from tenfold.base.late import on_first_use
 from tenfold.flat.ir import replay
 from tenfold.trace.collect import Trace
 from tenfold.trace.detours import NONE, Detours, Place
 from tenfold.trace.gradient import GradientNode
 from tenfold.trace.graph import Node
+
+with on_first_use(__name__):
+    from tenfold.flat.hoisting import hoisted
+
 
 Frame = dict[flat.Value, flat.Value]
 OPEN = "open"  # the `kind` of device that lowerings are told where sizes are open

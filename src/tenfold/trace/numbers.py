@@ -8,15 +8,19 @@ times, with another number each time, so that one can tell what follows from it.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tenfold.base.errors import TenfoldError, UnsupportedError
+from tenfold.base.late import on_first_use
 from tenfold.ops.callee import OpCall
 from tenfold.ops.table import Row
 from tenfold.trace.counts import Count
 from tenfold.trace.graph import Value
+
+with on_first_use(__name__):
+    import random
+
 
 LEAST = 2  # of numbers that are sizes, unless less is promised: sizes of 0 and 1 make other programs
 FAR = 64  # from the least number, where a recording takes one for

@@ -14,13 +14,17 @@ from typing import Any, NamedTuple, Protocol
 
 from tenfold.base.errors import GradientError, TraceError
 from tenfold.base.forking import forkable
+from tenfold.base.late import on_first_use
 from tenfold.base.source import capture
-from tenfold.trace import tree
 from tenfold.trace.collect import Trace, collect
 from tenfold.trace.context import context, outside
 from tenfold.trace.counts import Count, Counts
 from tenfold.trace.graph import Holder, Node, Origin, Value
 from tenfold.trace.numbers import Numbers
+
+with on_first_use(__name__):
+    from tenfold.trace import tree
+
 
 # Recordings of other threads wait: a recording writes to shared tensors, and puts them back at its end.
 recording_lock = forkable(threading.RLock())

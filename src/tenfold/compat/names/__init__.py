@@ -59,6 +59,7 @@ SPARSE = """
 MODULE_OF = {
     **dict.fromkeys(AUTOCAST, "amp.autocast_mode"),
     "GradScaler": "amp",
+    **dict.fromkeys(("compile", "show"), "compiler"),
     "vmap": "func",
     **dict.fromkeys(("cond", "while_loop"), "func.control_flow"),
     **dict.fromkeys(("Dim", "export", "load_stablehlo", "load_vmfb"), "exporting"),

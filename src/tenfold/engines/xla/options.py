@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 
 from tenfold.base.devices import Device
+from tenfold.base.late import on_first_use
 from tenfold.base.meshes import Partitioned
-from tenfold.engines.xla import clients
-from tenfold.engines.xla.clients import client
-from tenfold.engines.xla.door import jaxlib
-from tenfold.mlir import stablehlo
+from tenfold.mlir import PRODUCTS
+
+with on_first_use(__name__):
+    from tenfold.engines.xla import clients
+    from tenfold.engines.xla.clients import client
+    from tenfold.engines.xla.door import jaxlib
+    from tenfold.mlir import stablehlo
+
 
 # On CPUs, XLA would give convolutions to YNNPACK, which takes four times as long for them as XLA itself, and
 # small reductions, for which it takes longer too. On GPUs it would run large matrix products by Triton that
@@ -56,7 +61,7 @@ def set_deterministic(wanted: bool) -> bool:
 
 
 # What GPUs compute with all bits of float32: PyTorch's defaults, by which convolutions may use TF32.
-_exact = {stablehlo.PRODUCTS}
+_exact = {PRODUCTS}
 
 
 def set_exact(what: str, wanted: bool) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import tenfold as tn
 from tests.func.cases import BATCH
@@ -56,3 +57,103 @@ def test_a_function_without_gradients_is_vmapped_and_refuses_them():
     with pytest.raises(NotImplementedError, match="no backward"):
         tn.func.vmap(Doubled.apply)(w).sum().backward()
         w.grad.tolist()
+
+
+def _product(t):
+    """A Function whose rules call it."""
+
+    class Product(t.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, y):
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            x, y = ctx.saved_tensors
+            return Product.apply(gradient, y), Product.apply(gradient, x)
+
+        @staticmethod
+        def jvp(ctx, along_x, along_y):
+            x, y = ctx.saved_tensors
+            return Product.apply(along_x, y) + Product.apply(along_y, x)
+
+    return Product.apply
+
+
+TRANSFORMED = {
+    "vmap": lambda f, cube, x, y: f.vmap(cube)(x),
+    "vmap of grad": lambda f, cube, x, y: f.vmap(f.grad(lambda x: cube(x).sum()))(x),
+    "hessian": lambda f, cube, x, y: f.hessian(lambda x: cube(x).sum())(x[0]),
+    "third derivatives": lambda f, cube, x, y: f.jacrev(f.hessian(lambda x: cube(x).sum()))(x[0]),
+    "jvp": lambda f, cube, x, y: f.jvp(cube, (x,), (y,))[1],
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_a_function_whose_rules_call_it_is_transformed(name):
+    def run(t):
+        product, x = _product(t), t.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        return TRANSFORMED[name](t.func, lambda x: product(x, product(x, x)), x, x + 1).tolist()
+
+    assert run(tn) == run(torch)
+
+
+def _own_vmap(t, calls):
+    class Shifted(t.autograd.Function):
+        @staticmethod
+        def forward(x, y, factor):
+            return x * factor + y, x * y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs[:2])
+            ctx.factor = inputs[2]
+
+        @staticmethod
+        def backward(ctx, by_sum, by_product):
+            x, y = ctx.saved_tensors
+            return by_sum * ctx.factor + by_product * y, by_sum + by_product * x, None
+
+        @staticmethod
+        def vmap(info, in_dims, x, y, factor):
+            calls.append((info.batch_size, [dim is None for dim in in_dims]))
+            x, y = [
+                each if dim is None else each.movedim(dim, 0)
+                for each, dim in zip((x, y), in_dims, strict=False)
+            ]
+            total, product = Shifted.apply(x, y, factor)
+            return (total + 100, product.mT if product.ndim == 2 else product), (0, product.ndim - 1)
+
+    return lambda x, y: Shifted.apply(x, y, 3.0)
+
+
+OF_OWN_VMAP = {
+    "both": lambda f, g, x, y: f.vmap(g)(x, y),
+    "one": lambda f, g, x, y: f.vmap(g, in_dims=(0, None))(x, y[0]),
+    "the other, by columns": lambda f, g, x, y: f.vmap(g, in_dims=(None, 1))(x[:, 0], y),
+    "nested": lambda f, g, x, y: f.vmap(f.vmap(g))(x, y),
+    "gradients inside": lambda f, g, x, y: f.vmap(f.grad(lambda x, y: g(x, y)[0].sum(), (0, 1)))(x, y),
+    "gradients of it": lambda f, g, x, y: f.grad(
+        lambda x, y: sum((i * i).sum() for i in f.vmap(g)(x, y)), (0, 1)
+    )(x, y),
+}
+
+
+@pytest.mark.parametrize("name", OF_OWN_VMAP)
+def test_a_function_is_batched_by_its_own_vmap(name):
+    def run(t):
+        calls = []
+        x, y = t.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), t.tensor([[1.0, 0.0], [2.0, 1.0], [0.0, 3.0]])
+        found = OF_OWN_VMAP[name](t.func, _own_vmap(t, calls), x, y)
+        return [each.tolist() for each in found], calls
+
+    (ours, called), (theirs, expected) = run(tn), run(torch)
+    assert ours == theirs
+    assert called == expected or "gradients" in name

@@ -25,11 +25,15 @@ Rule = Callable[[Sequence[Value | None], Sequence[Value], Sequence[Value]], Sequ
 Push = Callable[[Sequence[Value | None], Sequence[Value]], Sequence[Value | None]]
 
 
+Mapped = Callable[[int, Sequence[Value], Sequence[bool]], Sequence[Value]]
+
+
 class Composite(Op):
     """`body` on `inputs`. `rule` turns the results' cotangents (None for what has none), the results and the
     inputs into the inputs' cotangents (None for no gradient). `elsewhere` has other bodies, by the type of
     device that they are for. `push` turns the inputs' tangents and the inputs into the results' tangents; it
-    may be None: the rule tells of them, too."""
+    may be None: the rule tells of them, too. `mapped` gives the results for a batch of this size, stacked in
+    front, from inputs of which some are stacked so; it may be left out: then the body is batched."""
 
     name: ClassVar[str] = "tenfold.composite"
     inputs: tuple[Value, ...]
@@ -37,6 +41,10 @@ class Composite(Op):
     rule: Rule
     elsewhere: dict[str, Function]
     push: Push | None
+    mapped: Mapped | None
+
+    def __init__(self, *values: Any):
+        super().__init__(*values, *[None] * (len(self.fields) - len(values)))
 
     def body_for(self, device: str) -> Function:
         """The body on a type of device; "triton" is a CUDA device alone."""

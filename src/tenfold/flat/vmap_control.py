@@ -83,12 +83,15 @@ def _chosen(which: Value, on_true: Value, on_false: Value) -> Value:
     return e.Select(m.BroadcastInDim(which, on_true.shape, (0,)).result, on_true, on_false).result
 
 
-def composite_rule(op: Composite, b: Batch) -> Op:
-    """A composite still: of the batched body, and with rules that are the batched rules.
+def composite_rule(op: Composite, b: Batch) -> Op | Sequence[Value]:
+    """What it makes of a batch itself, or a composite still: of the batched body, and with rules that are the
+    batched rules.
 
     All its results have the batch, or else the cotangent of one that has not would count for each element.
     """
     having = [b.has(operand) for operand in op.inputs]
+    if op.mapped is not None:
+        return op.mapped(b.size, b.all_at(op.inputs), having)
     body, _ = b.function(op.body, having, [True] * len(op.results))
     pullbacks: dict[tuple[bool, ...], tuple[Function, list[bool]]] = {}
 

@@ -4,18 +4,26 @@ jvp, tangents are derived from its backward."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from tenfold import flat
 from tenfold.autograd.custom import Context, Function, summed_to
-from tenfold.base.errors import GradientError, UnsupportedError
+from tenfold.base.errors import ArgumentError, GradientError, UnsupportedError
 from tenfold.base.source import capture
 from tenfold.func.recorded import RecordedFunction
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
 from tenfold.trace import tree
 from tenfold.trace.graph import Value
+
+
+class VmapInfo(NamedTuple):
+    """What a Function's own `vmap` is told of the batch."""
+
+    batch_size: int
+    randomness: str
 
 
 class _Call:
@@ -26,6 +34,7 @@ class _Call:
         self.args = args
         self.tensors = [arg for arg in args if isinstance(arg, Tensor)]
         self.values = [tensor.current() for tensor in self.tensors]
+        self.maps = getattr(function, "vmap", None) is not None
         self.floats = [i for i, tensor in enumerate(self.tensors) if _carries(tensor)]
 
     def forward(self, stand_ins: Sequence[Tensor]) -> tuple[Context, Any]:
@@ -77,10 +86,38 @@ class _Call:
             if _carries(result)
         ]
 
+    def mapped(self, size: int, dims: Sequence[int | None], stand_ins: Sequence[Tensor]) -> list[Tensor]:
+        """What the Function's own `vmap` makes of a batch, stacked in front."""
+        arguments = iter(zip(stand_ins, dims, strict=True))
+        pairs = [next(arguments) if isinstance(arg, Tensor) else (arg, None) for arg in self.args]
+        in_dims = tuple([dim for _, dim in pairs])
+        name = self.function.__name__
+        answer = self.function.vmap(VmapInfo(size, "error"), in_dims, *[argument for argument, _ in pairs])
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise ArgumentError(
+                f"{name}.vmap returns two things: the results, and where they count the batch"
+            )
+        results, places = answer
+        results = results if isinstance(results, tuple) else (results,)
+        places = places if isinstance(places, tuple) else (places,) * len(results)
+        return [
+            result.expand(size, *result.shape) if place is None else result.movedim(place, 0)
+            for result, place in zip(results, places, strict=True)
+        ]
+
     def fitted(self, argument: Tensor, gradient: Tensor | None) -> Tensor:
         if gradient is None:
             return aten("zeros_like")(argument)
         return summed_to(gradient, argument.current().type, self.function).to(argument.dtype)
+
+    def others(self) -> Any:
+        """Its arguments that are no tensors, as a key."""
+        others = tuple([(type(arg), arg) for arg in self.args if not isinstance(arg, Tensor)])
+        try:
+            hash(others)
+        except TypeError:
+            return object()
+        return others
 
     def place(self, argument: int) -> int:
         """Where an argument is first given: what is given twice is one input."""
@@ -99,28 +136,81 @@ def applied(function: Any, args: tuple[Any, ...]) -> Any:
         Value(output.type, device) for output in outputs if output.type.dtype.kind in ("float", "complex")
     ]
     along = [Value(call.values[i].type, device) for i in call.floats]
+    _refuse_writes(function, ahead)
     back = push = None
     if function.backward is not Function.backward:
-        back = RecordedFunction(f"{function.__name__}.backward", call.backward, [*call.values, *starts])
+        back = _Rule(function, "backward", call.backward, [*call.values, *starts])
     if function.jvp is not None:
-        push = RecordedFunction(f"{function.__name__}.jvp", call.push, [*call.values, *along])
-    if any(recorded is not None and recorded.writes for recorded in (ahead, back, push)):
+        push = _Rule(function, "jvp", call.push, [*call.values, *along])
+    inputs = _Inputs(call, ahead, [rule for rule in (back, push) if rule is not None])
+    others = call.others() if call.maps else None
+    key = ("function", function, back and back.key(call), push and push.key(call), tuple(inputs.key), others)
+    make = lambda: _composite(call, inputs, ahead, back, push)
+    results = ahead.call(key, call.tensors, make, *inputs.more)
+    return tree.unflatten(ahead.structure, iter(results))
+
+
+def _refuse_writes(function: Any, recorded: RecordedFunction) -> None:
+    if recorded.writes:
         raise UnsupportedError(
             f"{function.__name__} writes to a tensor, which a transformed function cannot follow",
             help="return a new tensor",
         ).located(function.__name__, capture())
-    inputs = _Inputs(call, ahead, [recorded for recorded in (back, push) if recorded is not None])
-    key = ("function", function, back and back.key, push and push.key, tuple(inputs.key))
-    make = lambda: _composite(call, inputs, ahead, back, push)
-    results = ahead.call(key, call.tensors, make, *inputs.more)
-    return tree.unflatten(ahead.structure, iter(results))
+
+
+class _Rule:
+    """The backward or the jvp of a Function. It is recorded at once, but where it calls the Function itself:
+    the rules of that call are recorded if it is differentiated, or else there would be no end."""
+
+    def __init__(
+        self,
+        function: Any,
+        name: str,
+        call: Callable[[Sequence[Tensor]], list[Tensor]],
+        values: Sequence[Any],
+    ):
+        self.function = function
+        self.name = f"{function.__name__}.{name}"
+        self.call = call
+        self.values = values
+        self._recorded: RecordedFunction | None = None
+        self.is_late = (function, name) in _under_way.rules
+        if not self.is_late:
+            self.record()
+
+    def record(self) -> RecordedFunction:
+        if self._recorded is None:
+            rule = self.function, self.name.rpartition(".")[2]
+            outer = _under_way.rules
+            _under_way.rules = outer | {rule}
+            try:
+                self._recorded = RecordedFunction(self.name, self.call, self.values)
+            finally:
+                _under_way.rules = outer
+            _refuse_writes(self.function, self._recorded)
+        return self._recorded
+
+    def key(self, call: _Call) -> Any:
+        """What tells it from the rules of other calls of the Function."""
+        if not self.is_late:
+            return self.record().key
+        return call.others()
+
+
+class _UnderWay(threading.local):
+    """The rules that are being recorded in this thread."""
+
+    rules: frozenset[tuple[Any, str]] = frozenset()
+
+
+_under_way = _UnderWay()
 
 
 class _Inputs:
     """All that forward and the rules take: what forward does, then further arguments and tensors from
     outside."""
 
-    def __init__(self, call: _Call, ahead: RecordedFunction, rules: Sequence[RecordedFunction]):
+    def __init__(self, call: _Call, ahead: RecordedFunction, rules: Sequence[_Rule]):
         self.call, self.ahead = call, ahead
         self.arguments = {place: i for i, place in enumerate(ahead.places) if place is not None}
         self.outside = {
@@ -130,14 +220,17 @@ class _Inputs:
         }
         self.more: list[Tensor] = []
         self.key: list[int | None] = []
-        taken = [place for rule in rules for place in rule.places]
+        known = [rule.record() for rule in rules if not rule.is_late]
+        taken = [place for rule in known for place in rule.places]
         needed = [place for place in taken if place is not None and place < len(call.tensors)]
+        if call.maps or len(known) < len(rules):  # what is recorded later may take any argument
+            needed += [call.place(place) for place in range(len(call.tensors))]
         for place in dict.fromkeys([*map(call.place, call.floats), *needed]):
             if place not in self.arguments:
                 self.arguments[place] = len(ahead.leaves) + len(self.more)
                 self.more.append(call.tensors[place])
                 self.key.append(place)
-        for rule in rules:
+        for rule in known:
             for leaf, at in zip(rule.leaves, rule.places, strict=True):
                 if at is None and leaf not in self.outside:
                     self.outside[leaf] = len(ahead.leaves) + len(self.more)
@@ -155,6 +248,11 @@ class _Inputs:
         operands = []
         for leaf, place in zip(rule.leaves, rule.places, strict=True):
             if place is None:
+                if leaf not in self.outside:
+                    raise UnsupportedError(
+                        f"{self.call.function.__name__} calls itself, and takes a tensor that is no argument",
+                        help="give it the tensor as an argument",
+                    )
                 operands.append(values[self.outside[leaf]])
             elif place < len(self.call.tensors):
                 operands.append(values[self.arguments[place]])
@@ -162,13 +260,24 @@ class _Inputs:
                 operands.append(more[place - len(self.call.tensors)])
         return operands
 
+    def mapped(self, size: int, operands: Sequence[flat.Value], having: Sequence[bool]) -> list[flat.Value]:
+        """What the Function's own `vmap` makes of inputs of which some are stacked."""
+        call = self.call
+        places = [self.at(i) for i in range(len(call.tensors))]
+        dims = [0 if having[place] else None for place in places]
+        values = [Value(operands[place].type, call.values[0].device) for place in places]
+        name = f"{call.function.__name__}.vmap"
+        recorded = RecordedFunction(name, lambda stand_ins: call.mapped(size, dims, stand_ins), values)
+        _refuse_writes(call.function, recorded)
+        return recorded.fragment().inline(self.taken(recorded, operands, ()), None, whole=True)
+
 
 def _composite(
     call: _Call,
     inputs: _Inputs,
     forward: RecordedFunction,
-    backward: RecordedFunction | None,
-    jvp: RecordedFunction | None,
+    backward: _Rule | None,
+    jvp: _Rule | None,
 ) -> flat.Function:
     ahead = forward.fragment()
     types = [value.type for value in (*forward.leaves, *[value.current() for value in inputs.more])]
@@ -188,7 +297,8 @@ def _composite(
             if result.dtype.kind in ("float", "complex")
         ]
         totals: list[flat.Value | None] = [None] * len(values)
-        pulled = backward.fragment().inline(inputs.taken(backward, values, starts), None, whole=True)
+        recorded = backward.record()
+        pulled = recorded.fragment().inline(inputs.taken(recorded, values, starts), None, whole=True)
         for argument, gradient in zip(call.floats, pulled, strict=True):
             at = inputs.at(argument)
             before = totals[at]
@@ -204,14 +314,16 @@ def _composite(
             flat.full_like(operands[inputs.at(i)], 0) if tangent is None else tangent
             for i, tangent in zip(call.floats, moving, strict=True)
         ]
-        moved = iter(jvp.fragment().inline(inputs.taken(jvp, operands, along), None, whole=True))
+        recorded = jvp.record()
+        moved = iter(recorded.fragment().inline(inputs.taken(recorded, operands, along), None, whole=True))
         floats = [result.dtype.kind in ("float", "complex") for result in ahead.results]
         return [next(moved) if is_float else None for is_float in floats]
 
     own = [flat.Value(type) for type in types]
     body = flat.Function(own, ahead.inline(own[:count], None, whole=True), ahead.name)
     params = [flat.Value(type) for type in types]
-    composite = flat.Composite(tuple(params), body, rule, {}, None if jvp is None else push)
+    rules = rule, {}, None if jvp is None else push, inputs.mapped if call.maps else None
+    composite = flat.Composite(tuple(params), body, *rules)
     return flat.Function(params, composite.results, "function")
 
 

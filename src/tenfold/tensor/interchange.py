@@ -42,6 +42,8 @@ def tensor(
     requires_grad: bool = False,
 ) -> Tensor:
     """Make a tensor from a copy of data: a number, nested sequences of numbers, a NumPy array or a tensor."""
+    if type(data) is np.ndarray and dtype is None:
+        return _asking(leaf(data.copy(), _place(device)), requires_grad)
     if isinstance(data, Tensor):
         with DisableTorchFunctionSubclass():  # of whatever class, the copy is a plain tensor
             return data.detach().to(dtype=dtype, device=device, copy=True).requires_grad_(requires_grad)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import tenfold as tn
 from tenfold import flat, nn
+from tenfold.engines import xla
 from tenfold.engines.xla import compiling
+from tenfold.engines.xla.buffers import Shared
 from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.runtime import reduced_overhead
 from tenfold.runtime.bundles import ALIGNED, Bundled, bundles_of, taken_whole
@@ -121,3 +124,30 @@ def test_a_model_of_equal_and_empty_parts():
     for i in range(3):
         x = tn.full((4,), float(i))
         assert step(x).tolist() == [i + 36.0] * 4 + [10.0] * 4
+
+
+def test_a_weight_that_another_library_writes_is_bundled_at_each_call(on_xla):
+    weights = [tn.full((4,), float(i)).eval() for i in range(12)]
+    step = tn.compile(lambda x: sum(weight * x for weight in weights), mode="reduce-overhead")
+    x = tn.ones(4)
+    for _ in range(3):
+        assert step(x).tolist() == [66.0] * 4
+    buffer = weights[3].current().buffer
+    theirs = torch.from_dlpack(xla.to_dlpack(buffer))
+    assert buffer in xla.shared
+    for number in (103.0, 203.0):
+        theirs.fill_(number)
+        assert step(x).tolist() == [63.0 + number] * 4
+
+
+def test_an_array_that_is_gone_is_shared_no_longer():
+    shared = Shared()
+    array, other = np.ones(3).view(Array), np.ones(3).view(Array)
+    shared.note(array)
+    assert array in shared and other not in shared
+    del array
+    assert not shared._known and shared.times == 1
+
+
+class Array(np.ndarray):
+    """An array that is known by its identity."""

@@ -105,11 +105,14 @@ class Bundled:
 
 
 class _Gathered:
-    """A bundle on a device, made anew when one of its parts is another array than at the last call."""
+    """A bundle on a device, made anew when one of its parts is another array than at the last call, and at
+    each call if another library sees the memory of one."""
 
     def __init__(self, bundle: Bundle, types: dict[int, TensorType], device: Device):
         self._parts = _getter(bundle.places)
         self._last: tuple[Any, ...] = ()
+        self._times = -1  # that arrays had been shared when these were looked at
+        self._shared = False
         self._vector: Any = None
         self._device = device
         params = [Value(types[place]) for place in bundle.places]
@@ -124,7 +127,11 @@ class _Gathered:
 
     def take(self, buffers: Sequence[Any]) -> Any:
         parts = self._parts(buffers)
-        if len(parts) != len(self._last) or not all(map(operator.is_, parts, self._last)):
+        same = len(parts) == len(self._last) and all(map(operator.is_, parts, self._last))
+        if not same or self._times != xla.shared.times:
+            self._times = xla.shared.times
+            self._shared = any(part in xla.shared for part in parts)
+        if not same or self._shared:
             if self._program is None:
                 self._program = xla.compile(stablehlo.emit(self._function, ()), self._device)
             (self._vector,) = self._program(parts)

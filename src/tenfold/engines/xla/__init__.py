@@ -20,6 +20,7 @@ with late_imports(__name__) as late:
         pointer as pointer,
         put as put,
         put_on as put_on,
+        shared as shared,
         to_dlpack as to_dlpack,
     )
     from tenfold.engines.xla.clients import (

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import math
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -187,12 +188,34 @@ def number(buffer: Any, dtype: DType, device: Device) -> Any:
         raise translate(error) from None
 
 
+class Shared:
+    """The arrays whose memory another library sees, and may write at any time. `times` counts how often one
+    was lent or borrowed."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self._known: dict[int, weakref.ref[Any]] = {}
+
+    def note(self, buffer: Any) -> None:
+        key = id(buffer)
+        self._known[key] = weakref.ref(buffer, lambda _: self._known.pop(key, None))
+        self.times += 1
+
+    def __contains__(self, buffer: Any) -> bool:
+        return id(buffer) in self._known
+
+
+shared = Shared()
+
+
 def from_dlpack(capsule: Any, device: Device) -> Any:
     _, xla_device = resolve(device)
     try:
-        return jaxlib()._jax.dlpack_managed_tensor_to_buffer(capsule, xla_device, None)
+        buffer = jaxlib()._jax.dlpack_managed_tensor_to_buffer(capsule, xla_device, None)
     except Exception as error:
         raise translate(error) from None
+    shared.note(buffer)
+    return buffer
 
 
 def is_row_major(buffer: Any) -> bool:
@@ -203,6 +226,7 @@ def is_row_major(buffer: Any) -> bool:
 
 
 def to_dlpack(buffer: Any) -> Any:
+    shared.note(buffer)
     return jaxlib()._jax.buffer_to_dlpack_managed_tensor(buffer, stream=None)
 
 

@@ -28,6 +28,12 @@ PLAIN = {
         "(166020696663385964526 9223372036854775808 -9223372036854775809 9223372036854775808)"
         " (166020696663385964526 9223372036854775808 -9223372036854775809 9223372036854775808)",
     ),
+    "what is no procedure is named although an argument calls one that an expression gives": (
+        "(define (outer-called x) (try ((car x) ((car (list (lambda (y) y))) 1)) error-message))"
+        "(define (key-called x) (try ((car x) 1 :by ((car (list (lambda (y) y))) 1)) error-message))"
+        "(print (outer-called '(5)) (key-called '(6)) (outer-called (list list)))",
+        "5 is not a procedure 6 is not a procedure (1)",
+    ),
     "a keyword may be a float that every call gives": (
         "(define (halved x :part 0.5) (* x part)) (print (halved 2.0 :part 42.0))",
         "84.0",

@@ -229,15 +229,13 @@ class Body(Values):
         if facts is None:
             self.finish(self.expr(node), RETURN, place)
             return
-        function, *arguments = self.arguments(
-            [node.function, *node.arguments, *(value for _, value in node.keywords)]
-        )
+        function, *arguments = self.operands(node)
         if node.keywords:
             named = self.keywords(node, arguments)
             del arguments[len(node.arguments) :]
             self.unit.calls[place.file, max(place.line, 1), max(place.column - 1, 0)] = node
             if not isinstance(node.function, (core.Local, core.Global)):
-                function = self.walrus("callee", function, place)
+                function = self.callee(node, function)
             function = self.call("partial", [function], place, named)
         self.note_given(node)
         bundle = self.at(ast.Tuple(arguments, ast.Load()), place)

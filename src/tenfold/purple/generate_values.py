@@ -30,6 +30,7 @@ class Values(Primitives):
         self.nonlocals: set[str] = set()
         self.declared_global: set[str] = set()
         self.in_while = 0
+        self.in_calls = 0  # how many calls are under way whose operands are written
 
     def stmt(self, node: Expr, target: str) -> None:
         """Add the statements that compute an expression and bring its value to the target."""
@@ -190,16 +191,28 @@ class Values(Primitives):
 
     def plain_call(self, node: Call) -> ast.expr:
         place = node.place
-        function, *values = self.arguments(
-            [node.function, *node.arguments, *(value for _, value in node.keywords)]
-        )
+        function, *values = self.operands(node)
         count = len(node.arguments)
         keywords = self.keywords(node, values)
         if not isinstance(node.function, (core.Local, core.Global)):
-            function = self.walrus("callee", function, place)  # for whoever must say what was called in vain
+            function = self.callee(node, function)
         self.mark(place)
         self.unit.calls[place.file, max(place.line, 1), max(place.column - 1, 0)] = node
         return self.at(ast.Call(function, values[:count], keywords), place)
+
+    def operands(self, node: Call) -> list[ast.expr]:
+        """A call's function, its arguments and the values of its keywords."""
+        self.in_calls += 1
+        found = self.arguments([node.function, *node.arguments, *(value for _, value in node.keywords)])
+        self.in_calls -= 1
+        return found
+
+    def callee(self, node: Call, function: ast.expr) -> ast.expr:
+        """What a call calls, kept for whoever must say what was called in vain. The calls among its arguments
+        keep theirs under other names."""
+        name = f"callee{self.in_calls or ''}"
+        self.unit.callees[node.function] = name
+        return self.walrus(name, function, node.place)
 
     def keywords(self, node: Call, values: list[ast.expr]) -> list[ast.keyword]:
         """The call's keywords, whose values follow those of its arguments."""

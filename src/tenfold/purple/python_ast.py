@@ -38,6 +38,7 @@ class Unit:
         self.functions: dict[str, Lambda] = {}
         self.places: dict[tuple[str, int, int], Place] = {}
         self.calls: dict[tuple[str, int, int], Call] = {}
+        self.callees: dict[core.Expr, str] = {}  # the variables that keep what expressions of calls give
         self.given: set[Place] = set()  # where functions call, in tail position, what they were given
         self.defined: dict[Lambda, str] = {}  # by which names programs call them
         self.operations: dict[tuple[str, int, int], core.Expr] = {}  # of the library, and each `apply`

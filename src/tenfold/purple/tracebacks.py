@@ -103,10 +103,10 @@ class Tracebacks:
 
     def callee(self, node: core.Expr, frame: types.FrameType) -> Any:
         if isinstance(node, core.Local):
-            return frame.f_locals.get(self.unit.variable(node.var), frame.f_locals.get("callee"))
+            return frame.f_locals.get(self.unit.variable(node.var))
         if isinstance(node, core.Global):
             return self.namespace.get(self.unit.global_name(node.name))  # it may not be defined yet
-        return frame.f_locals.get("callee")
+        return frame.f_locals.get(self.unit.callees.get(node, ""))
 
 
 def position(frame: types.FrameType, at: int) -> tuple[str, int, int]:

@@ -108,3 +108,47 @@ def test_a_flag_with_one_spelling_is_listed_once():
     listed = launch.add_arguments(argparse.ArgumentParser()).format_help()
     assert "--node-rank NODE_RANK, --node_rank NODE_RANK" in listed
     assert "--nnodes NNODES, --nnodes" not in listed
+
+
+def arguments(*given: str) -> argparse.Namespace:
+    return launch.add_arguments(argparse.ArgumentParser()).parse_args([*given, "train.py", "--lr", "3"])
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Runs no processes: says how each start of them ends, and keeps the environments that they got."""
+    ends: list[tuple[int, int] | None] = []
+    starts: list[list[dict[str, str]]] = []
+
+    def watch(command, environments):
+        starts.append(environments)
+        return ends.pop(0)
+
+    monkeypatch.setattr(launch, "_watch", watch)
+    return ends, starts
+
+
+def test_the_launcher_ends_with_what_its_processes_ended_with(watched, capsys):
+    ends, starts = watched
+    ends.append(None)
+    assert launch._run(arguments("--nproc-per-node", "3")) == 0
+    assert [each["RANK"] for each in starts[0]] == ["0", "1", "2"] and not capsys.readouterr().err
+    ends.append((1, 7))
+    assert launch._run(arguments("--nproc-per-node", "2")) == 7
+    assert "rank 1 ended with status 7; ended the others" in capsys.readouterr().err
+    ends.append((0, -signal.SIGKILL))
+    assert launch._run(arguments("--nnodes", "2", "--node-rank", "1", "--rdzv-endpoint", "here:1")) == 1
+    assert "rank 1 was killed by SIGKILL" in capsys.readouterr().err
+
+
+def test_processes_are_started_again_as_often_as_is_asked_for(watched, capsys):
+    ends, starts = watched
+    ends += [(0, 1), (1, 1), None]
+    given = arguments("--nproc-per-node", "2", "--max-restarts", "2", "--rdzv-endpoint", "here:5000")
+    assert launch._run(given) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert "starting all 2 again (2 restarts left)" in lines[0] and "(1 restarts left)" in lines[1]
+    assert [each[0]["TORCHELASTIC_RESTART_COUNT"] for each in starts] == ["0", "1", "2"]
+    assert [each[1]["MASTER_PORT"] for each in starts] == ["5000", "5001", "5002"]
+    ends += [(0, 1), (0, 5)]
+    assert launch._run(arguments("--max-restarts", "1")) == 5

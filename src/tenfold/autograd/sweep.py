@@ -314,24 +314,31 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
             said = known[node] = isinstance(node, CustomNode) or is_watched(node)
         return said
 
-    def visit(value: Value, origin: Any, taken: bool) -> None:
+    def look(operands: Sequence[Value], taken: bool) -> list[Any]:
+        """Note leaves and cuts among these; gives the nodes that made the others and are not in order yet."""
         nonlocal silent
-        if origin.node is None:
-            if id(origin.of) not in leaves:
-                leaves[id(origin.of)] = value
-                if context.recorder is None:
-                    _look_at(origin.of)
-                    silent = not is_any_watched()
-        elif taken or origin.of.hooks or origin.of.retains or has_say(origin.node):
-            cuts.setdefault(id(origin.of), value)
+        makers = []
+        for operand in operands:
+            origin = operand.origin
+            if origin is None:
+                continue
+            maker, of = origin.node, origin.other or origin
+            if maker is None:
+                if id(of) not in leaves:
+                    leaves[id(of)] = operand
+                    if context.recorder is None:
+                        _look_at(of)
+                        silent = not is_any_watched()
+                continue
+            if taken or of.hooks or of.retains or has_say(maker):
+                cuts.setdefault(id(of), operand)
+            if maker not in order:
+                makers.append(maker)
+        makers.reverse()
+        return makers
 
-    stack: list[Any] = []
     visited: set[Any] = set()  # nodes whose inputs lie above them on the stack
-    for start in starts:
-        visit(start, start.origin, False)
-        if start.origin is not None and start.origin.node is not None:
-            stack.append(start.origin.node)
-    stack.reverse()
+    stack = look(starts, False)
     while stack:
         node = stack[-1]
         if node in order:
@@ -342,16 +349,8 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
             order[node] = None
             continue
         visited.add(node)
-        taken = has_say(node)
-        waiting = []
-        for operand in node.inputs:
-            origin = operand.origin
-            if origin is not None:
-                visit(operand, origin, taken)
-                if origin.node is not None and origin.node not in order:
-                    waiting.append(origin.node)
+        waiting = look(node.inputs, has_say(node))
         if waiting:
-            waiting.reverse()
             stack += waiting
             continue
         stack.pop()

@@ -142,8 +142,12 @@ class ProgramPlan:
             given = [slots[place] for place in places]
             for place in freed:
                 slots[place] = None
-            for place, step in zip(results, steps(given)):
-                slots[place] = step
+            run = steps.written_out or steps
+            if len(results) == 1:
+                (slots[results[0]],) = run(given)
+            else:
+                for place, result in zip(results, run(given)):
+                    slots[place] = result
         return [slots[place] for place in self.results]
 
     def _flattened(self) -> Plan:

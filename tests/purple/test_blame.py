@@ -54,6 +54,10 @@ CALLS = {
     "(map P-x (list 1))": "P-x",
     "(point-x 5)": "point-x",
     "(map point-x '(5))": "point-x",
+    "(node-up 5)": "node-up",
+    "(node-down 5)": "node-down",
+    "(set-node-up! 5 1)": "set-node-up!",
+    "(map node-down '(5))": "node-down",
     "(set-point-x! 5 1)": "set-point-x!",
     "(reduce-right + 0 5)": "reduce-right",
     "(take-while even? '(a))": "even?",
@@ -82,6 +86,7 @@ OPENING = """
 (import (only (srfi 1) reduce-right take-while fifth fold))
 (deftype P x)
 (define-record-type point (make-point abscissa) point? (abscissa point-x set-point-x!))
+(define-record-type <node> (node up down) node? (up node-up set-node-up!) (down node-down))
 (define (called f . given) (apply f given))
 (define (last-tail xs) (string-join xs))
 (define (looped n) (if (= n 0) (map car 5) (looped (- n 1))))

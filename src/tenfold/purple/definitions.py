@@ -46,21 +46,28 @@ def record_type(datum: Sequence, count: Any) -> list[Datum]:
     filled = [n if n.value in [g.value for g in given] else Datum(False, place) for n in names]
     out: list[Datum] = [form(word("deftype"), items[1], *names)]
     out.append(form(word("define"), form(makes[0], *given), form(word(f"mk-{kind}"), *filled)))
-    # Errors of what follows are told where it is called, and by its own names.
-    place = derived(place)
-    word = lambda text: Name(text, place)
-    form = lambda *parts: Sequence(list(parts), place)
-    value, new = word("record"), word("new")
     if items[3].value != f"{kind}?":
-        out.append(form(word("define"), form(items[3], value), form(word(f"{kind}?"), value)))
+        out.append(_procedure(items[3], ("record",), (f"{kind}?", "record")))
     for field in fields:
         assert field is not None
-        read = form(word(f"{kind}-{field[0].value}"), value)
-        if field[1].value != f"{kind}-{field[0].value}":
-            out.append(form(word("define"), form(field[1], value), read))
+        read = (f"{kind}-{field[0].value}", "record")
+        if field[1].value != read[0]:
+            out.append(_procedure(field[1], ("record",), read))
         if len(field) == 3:
-            out.append(form(word("define"), form(field[2], value, new), form(word("set!"), read, new)))
+            out.append(_procedure(field[2], ("record", "new"), ("set!", read, "new")))
     return out
+
+
+def _procedure(name: Datum, parameters: tuple[str, ...], body: tuple[Any, ...]) -> Datum:
+    """The definition of a procedure of a record type, at the place of its name: its errors are told where it
+    is called, and by that name."""
+    place = derived(name.place)
+
+    def datum(parts: Any) -> Datum:
+        return Name(parts, place) if isinstance(parts, str) else Sequence(list(map(datum, parts)), place)
+
+    head = Sequence([name, *map(datum, parameters)], place)
+    return Sequence([datum("define"), head, datum(body)], place)
 
 
 def values(datum: Sequence, count: Any) -> list[Datum]:

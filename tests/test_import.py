@@ -13,23 +13,35 @@ import pytest
 import tenfold
 
 PACKAGE = Path(tenfold.__file__).parent
-# numpy and ml_dtypes are what it may load; these are not.
-HEAVY = ("jaxlib", "jax", "torch", "torch_mlir", "iree", "rich", "scipy", "dataclasses", "inspect", "asyncio")
+# numpy is what it may load; these are not, but for those of Python's library that numpy loads.
+HEAVY = (
+    "jaxlib", "jax", "torch", "torch_mlir", "iree", "rich", "scipy", "ml_dtypes", "dataclasses", "inspect",
+    "asyncio", "json", "pathlib", "random", "shutil", "fractions", "traceback", "signal",
+)  # fmt: skip
 
 
 def run(code: str, *options: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    for name in ("PYTHONDONTWRITEBYTECODE", "TENFOLD_TIER"):
+        environment.pop(name, None)
     command = [sys.executable, *options, "-c", code]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def test_it_loads_no_engine():
-    code = f"import tenfold, sys; print([each for each in {HEAVY} if each in sys.modules])"
-    beside = f"import numpy, ml_dtypes, sys; print([each for each in {HEAVY} if each in sys.modules])"
-    loaded, anyway = eval(run(code)), eval(run(beside))
+    told = f"import sys; print([each for each in {HEAVY} if each in sys.modules])"
+    loaded, anyway = eval(run(f"import tenfold; {told}")), eval(run(f"import numpy; {told}"))
     assert set(loaded) <= set(anyway)
-    assert not set(loaded) & set(HEAVY[:7])
+    assert not set(loaded) & set(HEAVY[:8])
+
+
+def test_a_first_result_loads_neither_a_compiler_nor_what_only_gradients_need():
+    code = (
+        "import tenfold as tn, sys; (tn.ones(2, 3) @ tn.ones(3, 2)).tanh().sum().item(); "
+        "print([name for name in sys.modules if name.startswith('tenfold.')])"
+    )
+    unused = {"compiler", "engines.sharded", "engines.xla.door", "flat.jvp", "mlir.stablehlo", "nn"}
+    assert not {f"tenfold.{name}" for name in unused} & set(eval(run(code)))
 
 
 def test_recording_a_program_loads_no_engine_either():

@@ -63,7 +63,7 @@ RARE = (
     "tenfold.sparse.embedding",
 )
 # Loaded by `import tenfold` anyway, so there is nothing to gain by importing them late.
-ALWAYS_LOADED = ("numpy", "ml_dtypes")
+ALWAYS_LOADED = ("numpy",)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ import copy
 import itertools
 import pickle
 import re
+import subprocess
+import sys
 import threading
 
 import ml_dtypes
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+import tenfold as tn
 from tenfold.base import dtypes, named_dtypes
 from tenfold.base.devices import Device, get_default_device, set_default_device
 from tenfold.base.dtypes import ALL, BY_NAME, DType
@@ -391,3 +394,34 @@ def test_every_dtype_has_the_short_name_that_pytorch_gives_it():
         name = str(golden).removeprefix("torch.")
         ours = BY_NAME.get(name) or named_dtypes.BY_NAME.get(name)
         assert ours is None or ours.abbr == golden.abbr, name
+
+
+LATE = """
+import sys
+import numpy as np
+import tenfold as tn
+FIRST
+assert tn.float32.itemsize == 4 and tn.bfloat16.itemsize == 2 and tn.float8_e5m2.itemsize == 1
+print(str(USED), tn.from_numpy(np.zeros(2, tn.bfloat16.numpy)).dtype, "ml_dtypes" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    "first, used, expected",
+    [
+        ("assert 'ml_dtypes' not in sys.modules", "tn.ones(2, dtype=tn.bfloat16).sum().item()", "2.0"),
+        ("import ml_dtypes", "tn.from_numpy(np.ones(1, ml_dtypes.float8_e5m2)).dtype", "tenfold.float8_e5m2"),
+        ("import ml_dtypes", "tn.from_numpy(np.ones(1, ml_dtypes.bfloat16)).float()", "tensor([1.])"),
+        ("", "(tn.finfo(tn.float8_e4m3fn).max, tn.finfo(tn.float32).bits)", "(448.0, 32)"),
+        ("", "tn.empty(0, dtype=tn.float8_e4m3fn).element_size()", "1"),
+    ],
+)  # fmt: skip
+def test_types_of_ml_dtypes_load_it_when_their_elements_are_made(first, used, expected):
+    code = LATE.replace("FIRST", first).replace("USED", used)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == f"{expected} tenfold.bfloat16 True", done.stderr
+
+
+def test_a_dtype_has_no_attribute_that_it_does_not_declare():
+    with pytest.raises(AttributeError, match="'DType' object has no attribute 'nummy'"):
+        tn.bfloat16.nummy  # noqa: B018

@@ -3,14 +3,17 @@ PyTorch's rules for combining them. Converting values from one to another is the
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import ml_dtypes
 import numpy as np
 
 from tenfold.base import package
 from tenfold.base.errors import DTypeError, located
+from tenfold.base.late import on_first_use
 from tenfold.base.source import capture
+
+with on_first_use(__name__):
+    import ml_dtypes
 
 Kind = Literal["bool", "int", "float", "complex"]
 Category = Literal["tensor", "scalar", "number"]
@@ -43,16 +46,29 @@ class DType:
     is_complex: bool
     is_signed: bool
 
-    def __init__(self, name: str, short: str, mlir: str, numpy: np.dtype[Any], kind: Kind) -> None:
+    def __init__(self, name: str, short: str, mlir: str, numpy: np.dtype[Any] | int, kind: Kind) -> None:
+        """`numpy` is what NumPy stores elements as, or their size in bytes if that is a type of ml_dtypes."""
         self.name = name
         self.short = short
         self.mlir = mlir
-        self.numpy = numpy
+        if isinstance(numpy, int):
+            self.itemsize = numpy
+        else:
+            self.numpy = numpy
+            self.itemsize = numpy.itemsize
         self.kind = kind
-        self.itemsize = numpy.itemsize
         self.is_floating_point = kind == "float"
         self.is_complex = kind == "complex"
         self.is_signed = kind != "bool" and not name.startswith("uint")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The `numpy` of a type of ml_dtypes, which takes a while to load, and few programs need."""
+            if name != "numpy":
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self.numpy = found = np.dtype(getattr(ml_dtypes, self.name))
+            return found
 
     @property
     def abbr(self) -> str:
@@ -95,10 +111,10 @@ int8 = DType("int8", "i8", "i8", np.dtype(np.int8), "int")
 int16 = DType("int16", "i16", "i16", np.dtype(np.int16), "int")
 int32 = DType("int32", "i32", "i32", np.dtype(np.int32), "int")
 int64 = DType("int64", "i64", "i64", np.dtype(np.int64), "int")
-float8_e4m3fn = DType("float8_e4m3fn", "f8e4m3fn", "f8E4M3FN", np.dtype(ml_dtypes.float8_e4m3fn), "float")
-float8_e5m2 = DType("float8_e5m2", "f8e5m2", "f8E5M2", np.dtype(ml_dtypes.float8_e5m2), "float")
+float8_e4m3fn = DType("float8_e4m3fn", "f8e4m3fn", "f8E4M3FN", 1, "float")
+float8_e5m2 = DType("float8_e5m2", "f8e5m2", "f8E5M2", 1, "float")
 float16 = DType("float16", "f16", "f16", np.dtype(np.float16), "float")
-bfloat16 = DType("bfloat16", "bf16", "bf16", np.dtype(ml_dtypes.bfloat16), "float")
+bfloat16 = DType("bfloat16", "bf16", "bf16", 2, "float")
 float32 = DType("float32", "f32", "f32", np.dtype(np.float32), "float")
 float64 = DType("float64", "f64", "f64", np.dtype(np.float64), "float")
 complex64 = DType("complex64", "c64", "complex<f32>", np.dtype(np.complex64), "complex")
@@ -118,7 +134,8 @@ BY_NAME: dict[str, DType] = {dtype.name: dtype for dtype in ALL} | {
     "cdouble": complex128,
 }
 
-_BY_NUMPY = {dtype.numpy: dtype for dtype in ALL}
+_OF_ML_DTYPES = (float8_e4m3fn, float8_e5m2, bfloat16)
+_BY_NUMPY = {dtype.numpy: dtype for dtype in ALL if dtype not in _OF_ML_DTYPES}
 _BY_PYTHON: dict[type, DType] = {bool: bool_, int: int64, float: float64, complex: complex128}
 _COMPONENT = {complex64: float32, complex128: float64}
 # bfloat16 has float32's range, so PyTorch pairs it with complex64.
@@ -161,6 +178,10 @@ def default_complex_dtype() -> DType:
 def from_numpy(dtype: np.dtype[Any]) -> DType:
     """The dtype whose elements NumPy stores as `dtype`."""
     found = _BY_NUMPY.get(dtype)
+    if found is None:
+        for each in _OF_ML_DTYPES:
+            _BY_NUMPY.setdefault(each.numpy, each)
+        found = _BY_NUMPY.get(dtype)
     if found is not None:
         return found
     if dtype.newbyteorder("=") in _BY_NUMPY:
@@ -299,7 +320,7 @@ class finfo:
             raise DTypeError(f"{dtype.name} is not a floating-point dtype", help=hint).located(
                 "finfo", capture()
             )
-        limits = ml_dtypes.finfo(dtype.numpy)
+        limits: Any = (ml_dtypes if dtype in _OF_ML_DTYPES else np).finfo(dtype.numpy)
         self.bits = dtype.itemsize * 8
         self.eps = float(limits.eps)
         self.max = float(limits.max)

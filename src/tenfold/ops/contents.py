@@ -14,7 +14,7 @@ import marshal
 import os
 import sys
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Sequence, ValuesView
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tenfold.ops.table import Row
@@ -26,13 +26,9 @@ ATEN = "aten"
 _MISSING: Any = object()
 
 
-class Doors(NamedTuple):
-    """Where Python finds the rows of a name."""
-
-    function: tuple[str, str] | None  # its module, "" for the package's, and its name there
-    method: bool
-    inplace: bool
-    forms: tuple[str, ...]  # the words of the fact `forms`
+# Where Python finds the rows of a name: its function, by the module of it, "" for the package's, and its name
+# there; whether there is a method, and one in place; the words of the fact `forms`.
+Doors = tuple[tuple[str, str] | None, bool, bool, tuple[str, ...]]
 
 
 def doors_of(rows: Sequence[Row]) -> Doors:
@@ -41,7 +37,7 @@ def doors_of(rows: Sequence[Row]) -> Doors:
     forms = {
         form: None for row in rows for form in row.forms.split() if not (row.alias_of and form == "foreach")
     }
-    return Doors(
+    return (
         (function.module or "", function.python_name) if function else None,
         method is not None and not method.module,
         any(row.inplace for row in rows),
@@ -50,7 +46,7 @@ def doors_of(rows: Sequence[Row]) -> Doors:
 
 
 # Of a name whose rows are not all declared yet: its families, its overloads in order, and its doors.
-Late = tuple[tuple[str, ...], tuple[str, ...], tuple[Any, ...]]
+Late = tuple[tuple[str, ...], tuple[str, ...], Doors]
 
 
 class Table(dict[str, "list[Row]"]):
@@ -92,12 +88,13 @@ class Table(dict[str, "list[Row]"]):
 
     def doors(self, name: str) -> Doors:
         late = self._late.get(name)
-        return Doors(*late[2]) if late is not None else doors_of(self[name])
+        return late[2] if late is not None else doors_of(self[name])
 
     def names(self) -> list[str]:
         """All names in order, without loading their rows."""
-        present = list(super().__iter__())
-        return [name for name in dict.fromkeys((*self._order, *present)) if name in self]
+        late, declared = self._late, super().__contains__
+        names = dict.fromkeys((*self._order, *list(super().__iter__())))
+        return [name for name in names if name in late or declared(name)]
 
     def __missing__(self, name: str) -> list[Row]:
         late = self._late.get(name)
@@ -194,7 +191,7 @@ def keeping(table: Table, others: dict[str, Table]) -> Iterator[None]:
             name: (
                 tuple(dict.fromkeys([row.home.removeprefix(home).partition(".")[0] for row in rows])),
                 tuple([row.overload for row in rows]),
-                tuple(doors_of(rows)),
+                doors_of(rows),
             )
             for name, rows in table.items()
         }

@@ -428,7 +428,7 @@ def with_form(form: str) -> list[str]:
 
     Functions on lists are there for an op's first name alone, not for its aliases.
     """
-    return [name for name in TABLE.names() if form in TABLE.doors(name).forms]
+    return [name for name in TABLE.names() if form in TABLE.doors(name)[3]]
 
 
 def all_rows() -> Iterator[Row]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from tenfold.runtime import evaluate
 from tenfold.runtime.cutting import SHORT, is_due
 from tenfold.tensor import Tensor, generators, leaf, symbolic
 from tenfold.tensor.documentation import Docstring, written
-from tenfold.tensor.overriding import CODES, hand_over, overriding
+from tenfold.tensor.overriding import CODES, hand_over, inner_code, overriding
 from tenfold.tensor.repeated_calls import key_of
 from tenfold.trace import graph
 from tenfold.trace.context import context
@@ -454,7 +454,6 @@ def function(name: str, rows: Rows, *, method: bool = False) -> Callable[..., An
         except TenfoldError as error:
             raise error.located(name, capture()) from None
 
-    CODES.add(call.__code__)
     call.__name__ = call.__qualname__ = name
     call.__doc__ = Docstring(lambda: written(call, name, rows() if callable(rows) else rows, method=method))
     return call
@@ -584,7 +583,6 @@ def inplace_method(name: str, rows: Rows, *, method: bool = True) -> Callable[..
             self.become(result._value, result._alias)
         return self
 
-    CODES.add(write.__code__)
     write.__name__ = write.__qualname__ = name + "_"
     write.__doc__ = f"`{name}`, written into this tensor."
     return write
@@ -595,16 +593,21 @@ def _without_data(source: Tensor) -> Tensor:
     return Tensor(Value(source.current().type, devices.Device("meta"), buffer=NO_DATA))
 
 
+CODES.update([inner_code(each) for each in (function, inplace_method)])
+
 # The namespaces that hold functions of the table's, by module: "" is the package.
 _filled: dict[str, dict[str, Any]] = {}
 
 
 def install(namespaces: dict[str, dict[str, Any]]) -> None:
     """Give Tensor its methods, and fill the namespaces ("" is the package; "special", "linalg", …)."""
-    for module, namespace in namespaces.items():
-        fill(module, namespace)
+    _filled.update(namespaces)
+    own = _own_methods()
     for name in TABLE.names():
-        _add_methods(name)
+        place, method, inplace, _ = TABLE.doors(name)
+        if place is not None and place[0] in namespaces:
+            _add_function(name, *place, namespaces[place[0]])
+        _add_methods(name, method, inplace, own)
     LISTENERS.append(_install_later)
 
 
@@ -612,48 +615,25 @@ def fill(module: str, namespace: dict[str, Any]) -> None:
     """Put the functions of the rows that belong to a module into its namespace, now and in future."""
     _filled[module] = namespace
     for name in TABLE.names():
-        _add_function(name, module, namespace)
+        place = TABLE.doors(name)[0]
+        if place is not None and place[0] == module:
+            _add_function(name, *place, namespace)
 
 
 def _install_later(name: str) -> None:
     """Give a newly declared op its function and its methods; those of PyTorch's names stay."""
-    rows = TABLE.get(name)
-    if rows is None:
+    if name not in TABLE:
         return  # of another namespace: `tenfold.ops` finds it
     aten.cache_clear()
-    for module, namespace in _filled.items():
-        present = namespace.get(rows[0].python_name)
+    place, method, inplace, _ = TABLE.doors(name)
+    if place is not None and place[0] in _filled:
+        present = _filled[place[0]].get(place[1])
         if present is None or getattr(present, "declared_later", False):
-            _add_function(name, module, namespace, later=True)
+            _add_function(name, *place, _filled[place[0]], later=True)
     for method_name in (name, name + "_"):
         if getattr(getattr(Tensor, method_name, None), "declared_later", False):
             delattr(Tensor, method_name)
-    _add_methods(name, later=True)
-
-
-def _add_function(name: str, module: str, namespace: dict[str, Any], *, later: bool = False) -> None:
-    place = TABLE.doors(name).function
-    if place is not None and place[0] == module:
-        python_name = place[1]
-        # A submodule's own function of that name stays: it is a wrapper of the row.
-        if later or not (module and python_name in namespace):
-            wrapped: Any = function(python_name, _rows(name, "function", later))
-            wrapped.__module__ = namespace["__name__"]  # where pickle finds it
-            if later:
-                wrapped.declared_later = True
-            namespace[python_name] = wrapped
-
-
-def _rows(name: str, fact: str, later: bool) -> Rows:
-    return [row for row in TABLE[name] if getattr(row, fact)] if later else rows_of(name, fact)
-
-
-def _add_methods(name: str, *, later: bool = False) -> None:
-    doors = TABLE.doors(name)
-    if doors.method:
-        _add_method(name, function(name, _rows(name, "method", later), method=True), later)
-    if doors.inplace:
-        _add_method(name + "_", inplace_method(name, _rows(name, "inplace", later)), later)
+    _add_methods(name, method, inplace, _own_methods(), later=True)
 
 
 def rows_of(name: str, fact: str = "") -> Rows:
@@ -666,9 +646,35 @@ def rows_of(name: str, fact: str = "") -> Rows:
     return rows
 
 
-def _add_method(name: str, method: Any, later: bool) -> None:
-    if not any(name in vars(base) for base in Tensor.__mro__[:-1]):
+def _rows(name: str, fact: str, later: bool) -> Rows:
+    return [row for row in TABLE[name] if getattr(row, fact)] if later else rows_of(name, fact)
+
+
+def _add_function(
+    name: str, module: str, python_name: str, namespace: dict[str, Any], *, later: bool = False
+) -> None:
+    # A submodule's own function of that name stays: it is a wrapper of the row.
+    if later or not (module and python_name in namespace):
+        wrapped: Any = function(python_name, _rows(name, "function", later))
+        wrapped.__module__ = namespace["__name__"]  # where pickle finds it
         if later:
-            method.declared_later = True
-        method.__module__, method.__qualname__ = Tensor.__module__, f"Tensor.{method.__name__}"
-        setattr(Tensor, name, method)
+            wrapped.declared_later = True
+        namespace[python_name] = wrapped
+
+
+def _own_methods() -> set[str]:
+    """The names that Tensor has, and what is declared does not replace."""
+    return {name for base in Tensor.__mro__[:-1] for name in vars(base)}
+
+
+def _add_methods(name: str, method: bool, inplace: bool, own: Container[str], *, later: bool = False) -> None:
+    added: list[Any] = []
+    if method and name not in own:
+        added.append(function(name, _rows(name, "method", later), method=True))
+    if inplace and f"{name}_" not in own:
+        added.append(inplace_method(name, _rows(name, "inplace", later)))
+    for each in added:
+        if later:
+            each.declared_later = True
+        each.__module__, each.__qualname__ = Tensor.__module__, f"Tensor.{each.__name__}"
+        setattr(Tensor, each.__name__, each)

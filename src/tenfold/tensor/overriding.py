@@ -164,6 +164,13 @@ IGNORED = frozenset(
 CODES: set[types.CodeType] = set()  # of functions made from the op table, which look at types themselves
 
 
+def inner_code(factory: Callable[..., Any]) -> types.CodeType:
+    """The code of the functions that a function makes, and returns."""
+    inner = [each for each in factory.__code__.co_consts if isinstance(each, types.CodeType)]
+    (code,) = [each for each in inner if not each.co_name.startswith("<")]
+    return code
+
+
 def overridable(function: Any) -> bool:
     """Whether a function hands its call over to types that override it."""
     code = getattr(function, "__code__", None)

@@ -116,7 +116,7 @@ def rows(query, keys, values, mask):
 def pools(x, y):
     """Pools of images with overlapping windows, padded and with some of the end beside them."""
     x, y = (each.detach().to(BF16).requires_grad_() for each in (x, y))
-    first = functional.max_pool2d(x, 3, 2, padding=1)
+    first = functional.max_pool2d(x, 3, 2, padding=(1, 0))
     second = functional.max_pool2d(y, (2, 3), (3, 2), ceil_mode=True)
     loss = (first.float() ** 2).sum() + (second.float() ** 3).sum()
     return first, second, *tn.autograd.grad(loss, [x, y])

@@ -157,10 +157,11 @@ def test_every_mutant_differs_in_one_place_and_is_python(tmp_path: Path, monkeyp
         "def f(x: int = 3, *, é=True) -> int:\n"
         "    return x + 1 if x < 2 and é else [*zip([], [], strict=True)]\n"
         "@op(samples=lambda: 5)\ndef g(): return 7 // 2\n"
-        "def h(): return [S(T(3, 4), 5)]\n"
+        "def h(): return [S(T(3, 4), 5)] + [S(T(size), 2) for size in (3, 4)]\n"
+        "SQUARE = [Matrices(3, 3), T(0, 0)]\n"
     )
     changed = [each.text() for each in mutants(path)]
-    assert len(changed) == len(set(changed)) == 10
+    assert len(changed) == len(set(changed)) == 11
     for text in changed:
         ast.parse(text)
         assert len(text) - len(path.read_text()) in range(-2, 3)

@@ -35,6 +35,7 @@ from tools.affected import ROOT, Selection, selections
 LEFT_OUT = ("command", "compat", "capi", "explain", "testing.py")
 LEFT_BEHIND = (".git", ".venv", "build", "__pycache__", ".mypy_cache", ".ruff_cache")  # of a copy
 PATIENCE = 60  # seconds that a mutant's tests may take beyond three times what they take unchanged
+SAMPLES = ("At", "Matrices", "S", "T", "pivot_rows")  # what makes them, of ops/samples.py
 CALLING = 40  # tests that call the changed function run first, so many of them
 WAITING = 10  # how many times as long as they may compute the tests may take by the clock
 PASSED, SOME_FAILED = (0, 5), 1  # what pytest exits with; 5 if no test was selected
@@ -129,11 +130,16 @@ def _walked(node: ast.AST) -> Iterator[ast.AST]:
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.keyword) and child.arg in ("samples", "strict"):
                 continue
-            if isinstance(child, ast.Call) and isinstance(child.func, ast.Name) and child.func.id == "S":
-                continue
-            if isinstance(child, ast.AST):
+            if isinstance(child, ast.AST) and not _is_sample(child):
                 yield child
                 yield from _walked(child)
+
+
+def _is_sample(node: ast.AST) -> bool:
+    """Whether a node makes arguments for the generated tests of a row, or several of them."""
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+        return _is_sample(node.elt)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SAMPLES
 
 
 def _start(node: ast.expr) -> tuple[int, int]:

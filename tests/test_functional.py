@@ -470,3 +470,22 @@ def test_equal_promotes_and_apply_refuses_what_is_no_element(package):
     assert package.ones(3).new(size=(2, 1)).shape == (2, 1)
     with pytest.raises(TypeError):
         package.ones(2, dtype=package.int64).apply_(lambda element: "word")
+
+
+def test_einsum_takes_an_equation_or_labels():
+    x, y = (np.random.default_rng(seed).normal(size=(3, 3)).astype(np.float32) for seed in (0, 1))
+    for lib in (tn, torch):
+        a, b = lib.tensor(x), lib.tensor(y)
+        found = [
+            lib.einsum("ij,jk->ik", a, b),
+            lib.einsum("ij,jk", [a, b]),
+            lib.einsum("ii", a),
+            lib.einsum(a, [0, 1], b, [1, 2]),
+            lib.einsum(a, [0, 1], b, [1, 2], [2, 0]),
+            lib.einsum(a, [..., 0], [0]),
+        ]
+        expected = [x @ y, x @ y, x.trace(), x @ y, (x @ y).T, x.sum(0)]
+        for one, two in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one.numpy(), two, rtol=1e-5, atol=1e-6)
+    with pytest.raises(TypeError):
+        tn.einsum()

@@ -585,3 +585,26 @@ def test_what_is_copied_has_a_shape_that_pytorch_takes(target, source):
 
     for write in (lambda x, values: x.copy_(values), lambda x, values: x.__setitem__(..., values)):
         assert held(tn, write) == held(torch, write)
+
+
+@pytest.mark.parametrize("write", (lambda x, y: x.copy_(y), lambda x, y: x.__setitem__(slice(None), y)))
+def test_elements_that_share_memory_are_copied_from_themselves(write):
+    def written(lib):
+        base = lib.tensor([1.0, 2.0, 3.0])
+        seen = base.expand(2, 3)
+        target = seen.transpose(0, 1)
+        write(target, seen.t())
+        write(target, seen.detach().mT)
+        return target.tolist(), base.tolist()
+
+    assert written(tn) == written(torch)
+
+
+def test_elements_that_share_memory_are_not_copied_from_others():
+    for lib in (tn, torch):
+        base = lib.tensor([1.0, 2.0])
+        seen = base.expand(2, 2)
+        with pytest.raises(RuntimeError):
+            seen.copy_(seen.t())
+        with pytest.raises(RuntimeError):
+            seen.copy_(base.clone().expand(2, 2))

@@ -72,7 +72,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     except TenfoldError as error:
         raise error.located("index", where) from None
     if result is not view:
-        view.assign(result.current())
+        view.assign(result.current(), _agrees(view, value))
 
 
 def delitem(self: Tensor, index: Any) -> NoReturn:
@@ -305,6 +305,11 @@ def _value(value: Any, view: Tensor) -> Any:
         f"a {type(value).__name__} cannot be assigned to elements of a tensor",
         help="use a number, a tensor, or a list or array of numbers",
     )
+
+
+def _agrees(view: Tensor, value: Any) -> bool:
+    """Whether what is assigned to a view are its own elements, of which several may share memory."""
+    return isinstance(value, Tensor) and views.same_elements(view, value)
 
 
 def _copied(view: Tensor, value: Any, where: Any) -> Tensor:

@@ -471,6 +471,17 @@ def number(alias: Alias, type: TensorType) -> Any:
     return memory.item(alias.offset) if memory.flags.c_contiguous else None
 
 
+def same_elements(x: Any, y: Any) -> bool:
+    """Whether two tensors see the same elements of the same memory at the same places."""
+    one, other = x._alias, y._alias
+    if one is None or other is None or x._value.type is not y._value.type:
+        return x is y
+    if one.storage is not other.storage or one.offset != other.offset or one.strides != other.strides:
+        return False
+    recoded = [[step for step in alias.steps if step.row.recodes] for alias in (one, other)]
+    return recoded[0] == recoded[1]
+
+
 def write(alias: Alias, new: Value, where: Any, uniform: bool = False) -> None:
     """Put a view's new value back into its storage; `uniform`: elements that share memory agree."""
     if not uniform:

@@ -131,6 +131,8 @@ class CustomNode:
         self._passed = passed
 
     def run_backward(self, gradients: list[Any], create_graph: bool) -> list[tuple[Value, Tensor | None]]:
+        """Call the Function's backward on the gradients of its results. Each tensor argument's value, and the
+        gradient for it."""
         if self.context.materialize:
             with no_grad():
                 gradients = [

@@ -76,6 +76,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """For each operand the node that gradients flow to and its result, or None and 0."""
         edges: list[tuple[Node | None, int]] = []
         for place in operands(self._maker):
             operand = None if place is None else self._maker.inputs[place]

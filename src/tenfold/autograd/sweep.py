@@ -107,6 +107,7 @@ class Sweep:
         into[key] = (value, cotangent)
 
     def run(self) -> list[tuple[Value, Tensor]]:
+        """The gradients of the wanted values. Callbacks that hooks have queued are called at the end."""
         recorder = context.recorder
         if recorder is not None:
             recorder.guard(CHANGES, "count")
@@ -122,6 +123,8 @@ class Sweep:
             _endings.stack.pop()
 
     def swept(self) -> list[tuple[Value, Tensor]]:
+        """Propagate gradients to all wanted values: at once, or from one cut, where Python code runs, to the
+        next."""
         for node in self.order:
             if node.spent:
                 raise_spent(node)
@@ -240,6 +243,7 @@ class Sweep:
 
 
 def accumulate(leaf: Origin, gradient: Tensor, create_graph: bool) -> None:
+    """Add a gradient to what a leaf has collected, and call the hooks that wait for it."""
     owner = None if leaf.leaf is None else leaf.leaf()
     if owner is not None and owner._leaf is not leaf:
         return  # it requires no gradients any more

@@ -54,6 +54,7 @@ def gathered_by_strides(
 def scattered_by_strides(
     self: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None
 ) -> list[Tensor]:
+    """A tensor with `src` written to the places in its memory that a size and strides name."""
     if 0 in size:
         return [self]
     line, offset = self.reshape(-1), storage_offset or 0
@@ -105,6 +106,7 @@ def entropy_by_gather(
     self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int,
     label_smoothing: Any,
 ) -> list[Tensor]:  # fmt: skip
+    """The cross entropy of scores, by classes or by the chances of each class."""
     dim = 1 if self.ndim > 1 else 0
     classes = self.shape[dim]
     logs = widened(self).log_softmax(dim)
@@ -154,6 +156,7 @@ def _windows(extent: int, count: int, like: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def adaptive_mean(pool: Callable[..., Any], self: Tensor, output_size: Sequence[int]) -> list[Tensor]:
+    """Means over windows that divide an image as evenly as can be, one dimension after the other."""
     dims = len(output_size)
     if _evenly(self, output_size) or not math.prod(self.shape) or 0 in output_size:
         return in_a_batch(pool, dims, self, output_size)
@@ -171,6 +174,7 @@ def adaptive_mean(pool: Callable[..., Any], self: Tensor, output_size: Sequence[
 
 
 def adaptive_largest(pool: Callable[..., Any], self: Tensor, output_size: Sequence[int]) -> list[Tensor]:
+    """The largest elements of such windows, and where in the image they are."""
     dims = len(output_size)
     if _evenly(self, output_size) or not math.prod(self.shape) or 0 in output_size:
         return in_a_batch(pool, dims, self, output_size)
@@ -200,6 +204,7 @@ def columns_by_slices(
     self: Tensor, kernel_size: Sequence[int], dilation: Sequence[int], padding: Sequence[int],
     stride: Sequence[int],
 ) -> list[Tensor]:  # fmt: skip
+    """The patches of an image as columns: a slice of it for each place in the kernel, stacked."""
     (top, left), dims = padding, range(self.ndim - 2, self.ndim)
     x = aten("constant_pad_nd")(self, [left, left, top, top])
     counts = [

@@ -82,6 +82,7 @@ def attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
     scale: float | None, enable_gqa: bool,
 ) -> list[Tensor]:  # fmt: skip
+    """Attention by two products and a softmax. A query that may attend to nothing gets zeros."""
     if enable_gqa:
         groups = query.shape[-3] // key.shape[-3]
         key, value = (tensor.repeat_interleave(groups, -3) for tensor in (key, value))

@@ -68,6 +68,7 @@ def load(name: str) -> bytes | None:
 
 
 def store(name: str, payload: bytes) -> None:
+    """Keep a program on disk, with a code that tells whether it is as it was written."""
     where = folder()
     if where is None:
         return

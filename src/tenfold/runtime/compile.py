@@ -232,6 +232,7 @@ class Programs:
         return latest[0].run(args, self._tensor)
 
     def general(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Any call: by the program that fits the signature of its arguments, or a new one."""
         tensor = self._tensor
         tensors: list[Any] = []
         given = args, kwargs

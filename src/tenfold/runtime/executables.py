@@ -412,6 +412,8 @@ def counting_compiles() -> Iterator[CompileCount]:
 
 @functools.total_ordering
 class CompileCount:
+    """How many programs XLA has compiled since it was made, up to `stop`."""
+
     def __init__(self) -> None:
         self.start = self._now()
         self.end: int | None = None

@@ -48,6 +48,7 @@ class Cleared:
         self._sharding = sharding
 
     def current(self) -> Value:
+        """The gradient's own value where its memory may be donated, or zeros."""
         gradient = self.origin.collected
         if gradient is not None and gradient._alias is None and count(gradient) <= NAMED + 1:
             value = gradient._value

@@ -14,6 +14,7 @@ TITLE = "==== Trace IR ===="
 
 
 def print_trace(program: Trace) -> str:
+    """A program as text: its inputs, a line for each node with the user's line, its outputs."""
     names: dict[tuple[Node | None, int], str] = {}
     leaves = {leaf: f"p{i}" for i, leaf in enumerate(program.leaves)}
 

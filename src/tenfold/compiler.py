@@ -15,7 +15,7 @@ from tenfold.runtime.ranges import Mark
 from tenfold.runtime.stages import stage_text
 from tenfold.tensor import Tensor
 from tenfold.tensor.dynamic import call_dimensions, tensors_of
-from tenfold.trace.collect import Trace, collect
+from tenfold.trace.collect import Trace
 from tenfold.trace.context import context
 from tenfold.trace.lower import lower
 
@@ -154,7 +154,7 @@ def show(
     """
     _require_callable(function)
     trace = recorded(function, args, kwargs)
-    return stage_text(trace, trace.device, _named(stage), source_lines)
+    return stage_text(trace, trace.device, stage, source_lines)
 
 
 def recorded(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Trace:
@@ -176,12 +176,6 @@ def uncompiled(function: Any) -> Callable[..., Any]:
     return programs.function if isinstance(programs, Programs) and programs.call is function else function
 
 
-def _named(stage: Any) -> str | None:
-    if stage is not None and not isinstance(stage, str):
-        raise ArgumentError(f"the stage is a name, not {type(stage).__name__}")
-    return stage
-
-
 def _require_callable(function: object) -> None:
     if not callable(function):
         raise ArgumentError(f"takes a function, not {type(function).__name__}")
@@ -191,17 +185,6 @@ def stablehlo_module(function: Callable[..., Any], *args: Any, **kwargs: Any) ->
     """The StableHLO module of a function on these arguments."""
     with uncollected():
         return stablehlo.emit(lower(record_call(function, args, kwargs, Tensor).recording.trace))
-
-
-@located
-def _show(self: Tensor, stage: str | None = None, source_lines: bool = False) -> str:
-    """The text of the program that computes this tensor; see `tenfold.show`."""
-    value = self.current()
-    program, _ = collect([value])
-    return stage_text(program, value.device, _named(stage), source_lines)
-
-
-Tensor.show = _show  # type: ignore[attr-defined]
 
 
 @located

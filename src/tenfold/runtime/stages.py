@@ -25,6 +25,8 @@ HLO_TITLE = "==== HLO, optimised by XLA ===="
 def stage_text(program: Trace, device: Device, stage: str | None = None, source_lines: bool = False) -> str:
     """One stage's text, or without a stage the first three, one after the other; with `source_lines` MLIR's
     text too has the user's line beside each op."""
+    if stage is not None and not isinstance(stage, str):
+        raise ArgumentError(f"the stage is a name, not {type(stage).__name__}")
     if stage is None:
         return "\n\n".join(stage_text(program, device, stage, source_lines) for stage in STAGES[:3])
     if stage == "trace":

@@ -14,11 +14,16 @@ from tenfold.base.devices import Device
 from tenfold.base.dtypes import float32
 from tenfold.base.errors import ArgumentError, GradientError, ShapeError, SizeOutOfRange, located
 from tenfold.base.hooks import Noticed, RemovableHandle
+from tenfold.base.late import on_first_use
 from tenfold.base.size import Size
 from tenfold.flat.strides import contiguous
 from tenfold.tensor import Tensor, dispatch, leaf
 from tenfold.tensor.dispatch import aten
 from tenfold.tensor.interchange import tensor
+from tenfold.trace.collect import collect
+
+with on_first_use(__name__):
+    from tenfold.runtime.stages import stage_text
 
 
 def _sizes(sizes: tuple[Any, ...]) -> tuple[int, ...]:
@@ -342,6 +347,14 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], An
     return RemovableHandle(hooks, call)
 
 
+@located
+def show(self: Tensor, stage: str | None = None, source_lines: bool = False) -> str:
+    """The text of the program that computes this tensor; see `tenfold.show`."""
+    value = self.current()
+    program, _ = collect([value])
+    return stage_text(program, value.device, stage, source_lines)
+
+
 METHODS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("to_dense", "pin_memory"), itself),
     "dequantize": as_float, "int_repr": no_integers,
@@ -352,6 +365,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "untyped_storage": untyped_storage, "as_subclass": as_subclass, "lu": lu, "module_load": module_load,
     "const_data_ptr": Tensor.data_ptr,
     "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+    "show": show,
 }  # fmt: skip
 
 

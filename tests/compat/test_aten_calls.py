@@ -87,3 +87,9 @@ def test_a_write_through_unsafe_view_reaches_what_it_views():
 def test_ops_and_their_overloads_can_be_copied():
     assert copy.deepcopy(tn.ops.aten.add.Tensor).name() == "aten::add.Tensor"
     assert copy.deepcopy(tn.ops.aten.add)(1, 2) == 3
+
+
+def test_copies_of_an_overload_are_the_overload():
+    packet = tn.ops.aten._softmax_backward_data
+    assert copy.deepcopy(packet) is packet
+    assert copy.deepcopy([packet.default])[0] is packet.default

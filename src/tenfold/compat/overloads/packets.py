@@ -46,6 +46,9 @@ class Overload:
         dotted = "" if self._overloadname == "default" else f".{self._overloadname}"
         return f"{self.namespace}::{self._name}{dotted}"
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self  # as a function is
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
 
@@ -77,6 +80,9 @@ class Packet:
 
     def overloads(self) -> list[str]:
         return [overload or "default" for overload in self._overloads]
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self  # as a function is
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)

@@ -56,6 +56,14 @@ def test_speeds_are_written_without_exponents():
     assert re.search(r" \d{1,3}(,\d{3})+/s", log.getvalue())
 
 
+def test_no_speed_is_told_where_the_clock_has_not_moved(monkeypatch):
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    log = io.StringIO()
+    with tn.progress(total=3, file=log) as bar:
+        bar.advance(3)
+    assert "3/3" in log.getvalue() and "/s" not in log.getvalue()
+
+
 def test_a_terminal_without_unicode_has_a_bar_of_ascii():
     screen = Screen()
     screen.encoding = "ascii"

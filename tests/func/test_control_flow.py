@@ -363,3 +363,18 @@ def test_checks_in_a_condition_inside_a_branch_are_found():
     assert choose(tn.tensor(-4)).item() == -4
     with pytest.raises(tn.IndexOutOfRange):
         choose(tn.tensor(1)).item()
+
+
+def test_a_counter_is_read_where_gradients_flow_alone(monkeypatch):
+    def count(x):
+        return tn.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (tn.tensor(1), x))[1]
+
+    x = tn.tensor(1.0, requires_grad=True)
+    count(x).backward()
+    assert x.grad.item() == 4
+    read = []
+    item = tn.Tensor.item
+    monkeypatch.setattr(tn.Tensor, "item", lambda self: read.append(self) or item(self))
+    plain = count(tn.tensor(1.0))
+    assert not read
+    assert plain.tolist() == 4

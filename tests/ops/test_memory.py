@@ -203,6 +203,16 @@ def test_truth_is_written_into_bytes_but_not_into_other_numbers(name: str) -> No
             getattr(tn, name)(tn.tensor(x), *where, out=tn.empty(list(expected.shape), dtype=tn.int32))
 
 
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_deviations_are_cast_into_a_wider_out(name: str) -> None:
+    x = [[0.0, 1.0, 5.0], [2.0, -3.0, 4.0]]
+    for where in ((), (0,), (0, False)):
+        expected = getattr(torch, name)(torch.tensor(x), *where, out=torch.empty(0, dtype=torch.float64))
+        out = tn.empty(list(expected.shape), dtype=tn.float64)
+        assert getattr(tn, name)(tn.tensor(x), *where, out=out) is out
+        assert out.tolist() == pytest.approx(expected.tolist(), rel=1e-6)
+
+
 @named([row for row in all_rows() if row.schema.is_view])
 def test_view_shares_memory_as_in_pytorch(row: Row) -> None:
     """A view has PyTorch's strides; a write to it shows in its base, and a write to the base shows in it."""

@@ -172,23 +172,31 @@ def _reached(each: ir.Statement) -> list[int]:
 
 def writes(each: ir.Statement, writing: Writing) -> frozenset[str]:
     """The parts of what a statement may replace."""
-    match each:
-        case Let(op=ir.Prim() as op):
+    if isinstance(each, Let):
+        return _written_by(each.op, writing)
+    if isinstance(each, ir.LetTry | ir.TailCall):
+        return writing[id(each.function)]
+    return writing[UNKNOWN] if isinstance(each, ir.TailClosure) else NOTHING
+
+
+def _written_by(op: ir.Op, writing: Writing) -> frozenset[str]:
+    match op:
+        case ir.Prim():
             if op.name in ("apply", "%apply-tail"):
                 return writing[UNKNOWN]
             return frozenset((WRITTEN[op.name],)) if op.name in WRITTEN else NOTHING
-        case Let(op=ir.SetField() as op):
-            return frozenset((field_of(op.type, op.index),))
-        case Let(op=ir.StoreGlobal()):
-            return frozenset(("global",))
-        case Let(op=ir.CallClosure()) | ir.TailClosure():
-            return writing[UNKNOWN]
-        case Let(op=ir.Foreign()):
-            return ANYTHING
-        case Let(op=ir.CallKnown() | ir.CallWithin() as op):
+        case ir.Copy():
+            return NOTHING
+        case ir.CallKnown() | ir.CallWithin():
             return writing[id(op.function)]
-        case ir.LetTry() | ir.TailCall():
-            return writing[id(each.function)]
+        case ir.CallClosure():
+            return writing[UNKNOWN]
+        case ir.SetField():
+            return frozenset((field_of(op.type, op.index),))
+        case ir.StoreGlobal():
+            return frozenset(("global",))
+        case ir.Foreign():
+            return ANYTHING
     return NOTHING
 
 

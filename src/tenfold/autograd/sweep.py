@@ -293,11 +293,10 @@ def _hooked(origin: Origin, gradient: Tensor, create_graph: bool) -> Tensor:
     return gradient
 
 
-def _look_at(leaf: Origin) -> None:
-    """Let a leaf see what was written to its memory by others since it was read."""
+def _look_at(leaf: Origin) -> bool:
+    """Let a leaf see what was written to its memory by others since it was read; whether there was any."""
     tensor = None if leaf.leaf is None else leaf.leaf()
-    if tensor is not None:
-        tensor.current()
+    return tensor is not None and tensor._value is not tensor.current()
 
 
 def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]]:
@@ -330,8 +329,7 @@ def survey(starts: Sequence[Value]) -> tuple[list[Any], list[Value], list[Value]
             if maker is None:
                 if id(of) not in leaves:
                     leaves[id(of)] = operand
-                    if context.recorder is None:
-                        _look_at(of)
+                    if context.recorder is None and _look_at(of):
                         silent = not is_any_watched()
                 continue
             if taken or of.hooks or of.retains or has_say(maker):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tenfold.base import dtypes
@@ -52,5 +53,6 @@ def _is_exact(argument: Any) -> bool:
     if kind is int or kind is bool or kind is DType or kind is str or argument is None:
         return True
     if kind is float:
-        return bool(argument) and argument == argument  # -0.0 equals 0.0, and NaN not even itself
+        # -0.0 equals 0.0, and NaN not even itself.
+        return argument == argument and (argument != 0 or math.copysign(1, argument) > 0)
     return kind is tuple and all(type(each) is int for each in argument)

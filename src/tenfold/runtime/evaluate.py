@@ -352,16 +352,17 @@ def held(uses: dict[Value, int]) -> list[Value]:
 def written(holder: Holder, before: Value) -> None:
     """Note an in-place write: its value is computed with the next evaluation, as program order implies."""
     with executables.lock:
-        known = _written.tensors.get(id(holder))
+        tensors, key = _written.tensors, id(holder)
+        known = tensors.get(key)
         if known is None or known[0]() is not holder:
-            _written.tensors[id(holder)] = (weakref.ref(holder), before, [])
+            tensors[key] = (weakref.ref(holder), before, [])
             return
         reference, _, between = known
         if len(between) < MAX_WRITES - 1:
             between.append(weakref.ref(before))  # held by the op that wrote over it
         else:
             evaluate([holder.current()])
-            _written.tensors[id(holder)] = (reference, holder.current(), [])
+            tensors[key] = (reference, holder.current(), [])
 
 
 def _take_written() -> list[tuple[weakref.ref[Holder], Value, Value]]:

@@ -85,3 +85,10 @@ def test_every_example_runs_and_gives_the_types_that_it_tells():
     for start in range(0, len(tensors), 50):  # many share one program: what takes time is compiling
         tn.eval(*tensors[start : start + 50])
     assert wrong == []
+
+
+def test_a_docstring_that_is_written_when_it_is_read_is_searched_too():
+    text = tn.softmax.__doc__
+    assert "softmax" in text and str(text)[5:20] in text
+    assert "no such words" not in text
+    assert 3 not in text

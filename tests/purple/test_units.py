@@ -1,5 +1,6 @@
 """Programs of several files: a C file for each, compiled again only where its text changed."""
 
+import random
 import subprocess
 from pathlib import Path
 
@@ -115,6 +116,77 @@ def test_a_change_in_one_of_fifty_files_changes_the_c_of_that_file_alone(tmp_pat
     changed.write_text(changed.read_text().replace("(+ x 20)", "(let ((y (* x x))) (+ y y 20))"))
     after = units()
     assert [name for name in after if after[name] != before[name]] == ["unit_m20"]
+
+
+# What each file may hold: its changes reach other files by types, ownership, keywords, records and macros.
+VARIED = {
+    "base.purple": {
+        "number": ("3", "2.5", "(expt 10 30)", "1/3", '(string->number "7")'),
+        "kept": ("x", "(list x x)", "(car (list x))", "(vector-ref (vector x 1) 0)"),
+        "default": ("1", "2.0", "'(none)", "#f", "(list number)"),
+        "wrapped": ("(list e e)", "(let ((t e)) (list t 'once))", "(vector e)", "`(,e . ,number)"),
+        "fields": ("value", "value (count int)", "value next"),
+    },
+    "middle.purple": {
+        "stored": ("(set! seen (cons x seen))", "x", "(set! seen (list x))"),
+        "given": ("(keep x)", "(keep (list x))", "(keep x :as 5)", "(wrap (keep x))", "(wrap x)"),
+        "made": ("(make x)", "(make (keep x))", "(list (make x))"),
+    },
+}
+VARIED_TEXTS = {
+    "base.purple": """
+(module base (export number keep wrap make Item))
+(deftype Item FIELDS)
+(define number NUMBER)
+(define (make x) (mk-Item x BLANKS))
+(define (keep x :as DEFAULT) (if (equal? as 5) (list x as) KEPT))
+(define-syntax wrap (syntax-rules () ((_ e) WRAPPED)))
+""",
+    "middle.purple": """
+(module middle (export work item seen-so-far))
+(import "base.purple")
+(define seen nil)
+(define (seen-so-far) seen)
+(define (work x) STORED GIVEN)
+(define (item x) MADE)
+""",
+    "main.purple": """
+(import "base.purple")
+(import "middle.purple" :as m)
+(define (total xs) (fold + 0 (map (lambda (x) (if (number? x) (* x number) 1)) xs)))
+(define items (map m/item (list 1 "b" (list 2 3))))
+(print (map m/work (list 1 2.5 "a" '(1 2))) (m/work number) (keep 4) (keep 4 :as 5))
+(print (map (lambda (i) (if (Item? i) (Item-value i) i)) items) items)
+(print (total (list 1 2 'x)) (wrap (length (m/seen-so-far))))
+""",
+}
+
+
+def varied(chance: random.Random) -> dict[str, str]:
+    """The files with one of their variants each."""
+    chosen = {word: chance.choice(each) for kinds in VARIED.values() for word, each in kinds.items()}
+    blanks = {"value": "", "value (count int)": "0", "value next": "nil"}
+    found = {}
+    for name, text in VARIED_TEXTS.items():
+        for word, variant in chosen.items():
+            text = text.replace(word.upper(), variant)
+        found[name] = text.replace("BLANKS", blanks[chosen["fields"]])
+    return found
+
+
+def test_random_changes_of_files_give_what_a_build_from_nothing_gives(tmp_path, monkeypatch, compiled_units):
+    chance, main = random.Random(7), tmp_path / "main.purple"
+    monkeypatch.chdir(tmp_path)
+    for turn in range(8):
+        for name, text in varied(chance).items():
+            if turn == 0 or chance.random() < 0.6:  # the others stay as they were
+                (tmp_path / name).write_text(text)
+        program = expand_program(main.read_text(), str(main))
+        builder.build_program(program, "program", options=("-O0", "-DPURPLE_CHECK_UNIQUE"))
+        done = subprocess.run(["./program"], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, interpreted(main.read_text())), done.stderr
+        assert "released" not in done.stderr
+    assert len(compiled_units) > len(set(compiled_units))  # not all of them every time, nor just once
 
 
 def test_a_long_file_is_compiled_in_parts_that_are_one_program(tmp_path, monkeypatch):

@@ -130,6 +130,7 @@ def _declare(dims):
         samples=lambda: [
             S(T(2, 3, *size), (2, 3, 2)[:dims], (4, 3, 2)[:dims], T(2, 3, dims, low=0, high=1)),
             S(T(3, *size), (2,) * dims, (1,) * dims, T(1, 3, dims, low=0, high=1)),
+            S(T(3, *size), (2,) * dims, (1,) * dims, T(2, 3, dims, low=0, high=1)),
         ],
         autocast="cpu: float32",
     )
@@ -138,8 +139,9 @@ def _declare(dims):
         image(x, dims)
         kernel, counts = each(kernel, dims, "kernel_size", 1), each(output_size, dims, "output_size", 1)
         batch = (x.shape[0] if x.rank == dims + 2 else 1, x.shape[x.rank - dims - 1])
-        if samples.shape != (*batch, dims):
+        if samples.rank != 3 or samples.shape[0] < batch[0] or samples.shape[1:] != (batch[1], dims):
             raise ShapeError(f"the random numbers {samples.type} must be of shape {[*batch, dims]}")
+        samples = flat.slice_dim(samples, 0, 0, batch[0])  # PyTorch, too, takes more
         if samples.dtype is not x.dtype:
             raise DTypeError(f"the random numbers {samples.type} must be of the input's {x.dtype.name}")
         for n, k, count in zip(spatial(x, dims), kernel, counts, strict=True):

@@ -322,8 +322,8 @@ def _composite(
     own = [flat.Value(type) for type in types]
     body = flat.Function(own, ahead.inline(own[:count], None, whole=True), ahead.name)
     params = [flat.Value(type) for type in types]
-    rules = rule, {}, None if jvp is None else push, inputs.mapped if call.maps else None
-    composite = flat.Composite(tuple(params), body, *rules)
+    mapped = inputs.mapped if call.maps else None
+    composite = flat.Composite(tuple(params), body, rule, {}, None if jvp is None else push, mapped)
     return flat.Function(params, composite.results, "function")
 
 

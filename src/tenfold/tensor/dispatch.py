@@ -576,9 +576,9 @@ def inplace_method(name: str, rows: Rows, *, method: bool = True) -> Callable[..
             )
             raise problem.located(name + "_", capture())
         if result._alias is None:
-            copied = name == "copy" and args and isinstance(args[0], Tensor)
-            agrees = uniform or (copied and tensor.views.same_elements(self, args[0]))
-            self.assign(result.current(), agrees)
+            copied = name == "copy" and len(args) > 0 and isinstance(args[0], Tensor)
+            agrees = copied and tensor.views.same_elements(self, args[0])
+            self.assign(result.current(), uniform or agrees)
         else:  # of a view: the tensor looks at its memory in another way
             if context.grad_enabled:
                 self.check_write(result._value, capture())

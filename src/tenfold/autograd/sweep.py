@@ -16,17 +16,13 @@ from tenfold.autograd.custom import CustomNode
 from tenfold.autograd.grad_mode import no_grad, set_grad_mode
 from tenfold.base.errors import ArgumentError, TraceError
 from tenfold.base.hooks import CHANGES
-from tenfold.base.late import on_first_use
 from tenfold.base.source import capture
 from tenfold.base.threads import in_another_thread
-from tenfold.tensor import Tensor
+from tenfold.tensor import Tensor, sharding
 from tenfold.trace import graph
 from tenfold.trace.context import context
 from tenfold.trace.gradient import Before, find_path, gradient, raise_spent, spend
 from tenfold.trace.graph import Node, Origin, Value
-
-with on_first_use(__name__):
-    from tenfold.tensor import sharding
 
 
 class _Endings(threading.local):

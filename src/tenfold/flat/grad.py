@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenfold.base.errors import ArgumentError, ShapeError, UnsupportedError
-from tenfold.base.late import on_first_use
 from tenfold.flat import (
     build as b,
     collectives as c,
     data_builders as mv,
     data_ops as m,
     elementwise as e,
+    grad_control,
     grad_convolution,
     grad_folds,
     grad_products,
@@ -36,10 +36,6 @@ from tenfold.flat.ir import Op, Value
 from tenfold.flat.partials import FLAT, PARTIALS, Map, carries, conj, pulled_back, reached
 from tenfold.flat.sharding import ShardingConstraint, pulled_back as resharded
 from tenfold.flat.windows import Convolution, ReduceWindow, SelectAndScatter
-
-with on_first_use(__name__):
-    from tenfold.flat import grad_control
-
 
 Rule = Callable[[Any, Any], Sequence[Any]]
 

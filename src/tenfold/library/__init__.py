@@ -101,7 +101,7 @@ def _defined(name: Any) -> CustomOpDef:
 def _is_own(name: str) -> bool:
     """Whether an op of another namespace than ATen's is a row of the package, as torchvision's are."""
     namespace, _, short = name.rpartition("::")
-    return any(row.is_own for row in OTHERS.get(namespace, {}).get(short, ()))
+    return namespace in OTHERS and any(row.is_own for row in OTHERS[namespace].get(short, ()))
 
 
 def _has_lowering(name: str) -> bool:

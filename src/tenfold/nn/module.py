@@ -10,13 +10,13 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from tenfold import compiler
 from tenfold.autograd import RemovableHandle
 from tenfold.autograd.grad_mode import no_grad
 from tenfold.base.devices import Device
 from tenfold.base.dtypes import DType, as_dtype
 from tenfold.base.errors import ArgumentError, DTypeError, TenfoldError, UnsupportedError, located
 from tenfold.base.hooks import CHANGES
+from tenfold.base.late import on_first_use
 from tenfold.base.source import capture
 from tenfold.flat.strides import FORMATS
 from tenfold.functional import eval_
@@ -39,11 +39,15 @@ from tenfold.nn.state import (
     IncompatibleKeys as _IncompatibleKeys,  # noqa: F401, by which PyTorch has it
     Stateful,
 )
-from tenfold.runtime.guards import is_setting
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import require_placement
 from tenfold.trace import graph
 from tenfold.trace.context import context
+
+with on_first_use(__name__):
+    from tenfold import compiler
+    from tenfold.runtime.guards import is_setting
+
 
 Self = TypeVar("Self", bound="Module")
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenfold import compiler
+from tenfold.base.late import on_first_use
 from tenfold.nn.module import Module
+
+with on_first_use(__name__):
+    from tenfold import compiler
+
 
 OWN = frozenset(["_orig_mod", "_run", "training"])
 

@@ -97,7 +97,13 @@ __getattr__, __dir__, _names = _families.attributes()
 __all__ = ["TABLE", "Row", "find"]
 FAMILIES = tuple([name for name in _names if name not in __all__])
 
-if not _contents.recall(TABLE, _OTHERS):
+# What nearly every program uses is loaded at once: its first use is no slower for it.
+COMMON = ("contraction", "creation", "pointwise", "reductions", "softmax", "transcendental")
+
+if _contents.recall(TABLE, _OTHERS):
+    for _family in COMMON:
+        __getattr__(_family)
+else:
     with _contents.keeping(TABLE, _OTHERS):
         for _family in FAMILIES:
             __getattr__(_family)

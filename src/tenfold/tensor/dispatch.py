@@ -555,7 +555,8 @@ def into(out: Any, result: Any, casts: bool = False) -> Any:
 def inplace_method(name: str, rows: Rows, *, method: bool = True) -> Callable[..., Tensor]:
     """What writes an op's result into its first argument; `method=False` where that is not called `self`."""
     call = function(name, rows, method=method)
-    facts: tuple[bool, bool] | None = None
+    uniform: bool | None = None
+    keeps_dtype = False
 
     def write(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if context.modes or (context.heeds and overriding((self, *args))):
@@ -565,11 +566,11 @@ def inplace_method(name: str, rows: Rows, *, method: bool = True) -> Callable[..
         if name == "copy" and self._value.buffer is NO_DATA and args and isinstance(args[0], Tensor):
             args = (_without_data(args[0]), *args[1:])  # from wherever: there is no data to be moved
         result = call(self, *args, **kwargs)
-        nonlocal facts
-        if facts is None:
+        nonlocal uniform, keeps_dtype
+        if uniform is None:
             overloads = rows() if callable(rows) else rows
-            facts = all(row.uniform for row in overloads), any(row.keeps_dtype for row in overloads)
-        uniform, keeps_dtype = facts
+            keeps_dtype = any(row.keeps_dtype for row in overloads)
+            uniform = all(row.uniform for row in overloads)
         if (keeps_dtype or kwargs.get("dtype") is not None) and result.dtype is not self.dtype:
             problem = DTypeError(
                 f"a {self.dtype.name} tensor cannot hold a result of dtype {result.dtype.name}"

@@ -349,7 +349,8 @@ def _narrowed(value: Tensor, rank: int, where: Any) -> Tensor:
 # Results whose shape depends on data
 
 
-_nonzero, _one_hot = [function(name, lambda name=name: [find(name)]) for name in ("nonzero", "one_hot")]
+_nonzero = function("nonzero", lambda: [find("nonzero")])
+_one_hot = function("one_hot", lambda: [find("one_hot")])
 
 
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:

@@ -11,7 +11,7 @@ from tenfold.tensor import Tensor
 from tenfold.tensor.parameter import Parameter
 from tenfold.trace.graph import Value
 
-PLAIN = frozenset((Tensor, Parameter))
+PLAIN: frozenset[Any] = frozenset((Tensor, Parameter))
 
 
 def key_of(

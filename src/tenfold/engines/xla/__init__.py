@@ -4,6 +4,17 @@
 """
 
 from tenfold.base.late import late_imports
+from tenfold.engines.xla.options import (
+    HASTY as HASTY,
+    LONG as LONG,
+    OPTIONS as OPTIONS,
+    exact as exact,
+    fingerprint as fingerprint,
+    is_deterministic as is_deterministic,
+    overrides as overrides,
+    set_deterministic as set_deterministic,
+    set_exact as set_exact,
+)
 
 with late_imports(__name__) as late:
     from tenfold.engines.xla.buffers import (
@@ -49,17 +60,6 @@ with late_imports(__name__) as late:
     from tenfold.engines.xla.door import headers as headers, jaxlib as jaxlib
     from tenfold.engines.xla.errors import translate as translate
     from tenfold.engines.xla.functions import provide as provide
-    from tenfold.engines.xla.options import (
-        HASTY as HASTY,
-        LONG as LONG,
-        OPTIONS as OPTIONS,
-        exact as exact,
-        fingerprint as fingerprint,
-        is_deterministic as is_deterministic,
-        overrides as overrides,
-        set_deterministic as set_deterministic,
-        set_exact as set_exact,
-    )
     from tenfold.engines.xla.tracing import (
         TraceEvent as TraceEvent,
         end_trace as end_trace,

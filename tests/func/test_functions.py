@@ -157,3 +157,18 @@ def test_a_function_is_batched_by_its_own_vmap(name):
     (ours, called), (theirs, expected) = run(tn), run(torch)
     assert ours == theirs
     assert called == expected or "gradients" in name
+
+
+def test_a_backward_that_fails_is_no_matter_where_nothing_is_differentiated():
+    class Doubled(tn.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            raise NotImplementedError("only for inference")
+
+    assert tn.func.vmap(Doubled.apply)(tn.tensor([1.0, 2.0])).tolist() == [2, 4]
+    with pytest.raises(NotImplementedError, match="only for inference"):
+        tn.func.jacrev(tn.func.vmap(Doubled.apply))(tn.tensor([1.0, 2.0]))

@@ -159,8 +159,8 @@ def _refuse_writes(function: Any, recorded: RecordedFunction) -> None:
 
 
 class _Rule:
-    """The backward or the jvp of a Function. It is recorded at once, but where it calls the Function itself:
-    the rules of that call are recorded if it is differentiated, or else there would be no end."""
+    """The backward or the jvp of a Function. It is recorded at once, unless that fails, or it calls the
+    Function itself: the rules of that call are recorded if it is differentiated, or there would be no end."""
 
     def __init__(
         self,
@@ -176,7 +176,10 @@ class _Rule:
         self._recorded: RecordedFunction | None = None
         self.is_late = (function, name) in _under_way.rules
         if not self.is_late:
-            self.record()
+            try:
+                self.record()
+            except Exception:  # raised again where a derivative asks for it: there may be none
+                self.is_late = True
 
     def record(self) -> RecordedFunction:
         if self._recorded is None:

@@ -96,6 +96,7 @@ def _walk(
     leaves: dict[Value, int] = {}
     uses: dict[Value, int] = {}
     key: list[Any] = []  # numbers, and types
+    entered: set[Node] = set()  # nodes below those on the stack that they depend on
     stack = [
         target.node
         for target in reversed(targets)
@@ -106,20 +107,22 @@ def _walk(
         if node in places:
             stack.pop()
             continue
-        waiting = [
-            operand.node
-            for operand in node.inputs
-            if operand.buffer is None
-            and operand.node is not None
-            and operand.node not in places
-            and (inside is None or operand.node in inside)
-        ]
-        if node.path:
-            waiting += [step for step in node.path if step not in places]
-        if waiting:
-            waiting.reverse()
-            stack += waiting
-            continue
+        if node not in entered:
+            entered.add(node)
+            waiting = [
+                operand.node
+                for operand in node.inputs
+                if operand.buffer is None
+                and operand.node is not None
+                and operand.node not in places
+                and (inside is None or operand.node in inside)
+            ]
+            if node.path:
+                waiting += [step for step in node.path if step not in places]
+            if waiting:
+                waiting.reverse()
+                stack += waiting
+                continue
         stack.pop()
         places[node] = len(places)
         key.append(node.callee.id)

@@ -14,6 +14,7 @@ from tenfold.engines.xla.buffers import Shared
 from tenfold.flat.ir import Function, TensorType, Value
 from tenfold.runtime import reduced_overhead
 from tenfold.runtime.bundles import ALIGNED, Bundled, bundles_of, taken_whole
+from tenfold.trace.graph import Value as GraphValue
 
 DEPTH = 6
 
@@ -126,15 +127,18 @@ def test_a_model_of_equal_and_empty_parts():
         assert step(x).tolist() == [i + 36.0] * 4 + [10.0] * 4
 
 
-def test_a_weight_that_another_library_writes_is_bundled_at_each_call(on_xla):
-    weights = [tn.full((4,), float(i)).eval() for i in range(12)]
+def test_a_weight_that_another_library_writes_is_bundled_at_each_call():
+    device = tn.zeros(4).current().device
+    arrays = [xla.put(np.full(4, i, np.float32), device) for i in range(12)]
+    weights = [
+        tn.Tensor(GraphValue(TensorType(tn.float32, (4,)), device, None, 0, array)) for array in arrays
+    ]
     step = tn.compile(lambda x: sum(weight * x for weight in weights), mode="reduce-overhead")
     x = tn.ones(4)
     for _ in range(3):
         assert step(x).tolist() == [66.0] * 4
-    buffer = weights[3].current().buffer
-    theirs = torch.from_dlpack(xla.to_dlpack(buffer))
-    assert buffer in xla.shared
+    theirs = torch.from_dlpack(xla.to_dlpack(arrays[3]))
+    assert arrays[3] in xla.shared and arrays[4] not in xla.shared
     for number in (103.0, 203.0):
         theirs.fill_(number)
         assert step(x).tolist() == [63.0 + number] * 4

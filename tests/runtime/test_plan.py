@@ -6,7 +6,7 @@ import pytest
 import tenfold as tn
 from tenfold.base.errors import TraceError
 from tenfold.base.meshes import Mesh, MeshDevice, Sharding
-from tenfold.engines import sharded
+from tenfold.engines import sharded, xla
 from tenfold.flat.ir import TensorType
 from tenfold.runtime.executables import counting_compiles
 from tenfold.runtime.plan import Cleared
@@ -86,8 +86,18 @@ def cleared(gradient: tn.Tensor | None, sharding: Sharding | None = None) -> tup
     return Cleared(origin, TensorType(tn.float32, (3,)), device, sharding), origin
 
 
-def test_a_cleared_gradient_that_nobody_else_reads_lends_its_memory(on_xla):
-    source, origin = cleared(tn.ones(3).eval())
+def on_device(array: np.ndarray) -> tn.Tensor:
+    """A tensor whose data XLA has."""
+    device = tn.zeros(3).current().device
+    dtype = tn.float64 if array.dtype == np.float64 else tn.float32
+    return tn.Tensor(Value(TensorType(dtype, array.shape), device, None, 0, xla.put(array, device)))
+
+
+ONES = np.ones(3, np.float32)
+
+
+def test_a_cleared_gradient_that_nobody_else_reads_lends_its_memory():
+    source, origin = cleared(on_device(ONES))
     assert source.current() is origin.collected._value
 
 
@@ -98,20 +108,21 @@ def gives_zeros(source: Cleared) -> bool:
 
 OTHERS = {
     "that is not computed": lambda: tn.ones(3) * 2,
-    "of another shape": lambda: tn.ones(4).eval(),
-    "of another dtype": lambda: tn.ones(3).double().eval(),
-    "that is a view": lambda: tn.ones(3, 3).eval()[0],
+    "of another shape": lambda: on_device(np.ones(4, np.float32)),
+    "of another dtype": lambda: on_device(np.ones(3, np.float64)),
+    "that is a view": lambda: on_device(ONES)[:],
+    "on the host": lambda: tn.tensor(ONES),
     "that there is not": lambda: None,
 }
 
 
 @pytest.mark.parametrize("gradient", OTHERS)
-def test_zeros_take_the_place_of_a_gradient(gradient, on_xla):
+def test_zeros_take_the_place_of_a_gradient(gradient):
     assert gives_zeros(cleared(OTHERS[gradient]())[0])
 
 
-def test_zeros_take_the_place_of_a_gradient_that_somebody_else_holds(on_xla):
-    held = tn.ones(3).eval()
+def test_zeros_take_the_place_of_a_gradient_that_somebody_else_holds():
+    held = on_device(ONES)
     source, _ = cleared(held)
     assert gives_zeros(source)
     del held

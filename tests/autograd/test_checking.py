@@ -83,3 +83,13 @@ def test_empty_inputs_pass_in_forward_mode_too(library):
 def test_inputs_without_elements_and_outputs_without_dependence_pass(library):
     x = library.ones(4, 0, dtype=library.float64, requires_grad=True)
     assert library.autograd.gradcheck(lambda x: library.pdist(x), (x,))
+
+
+def test_an_input_that_was_computed_may_be_reached_in_another_way():
+    x = tn.tensor([1.0, 2.0], dtype=tn.float64, requires_grad=True)
+    y = tn.tensor([3.0, 4.0], dtype=tn.float64, requires_grad=True) * 0.5
+    state = {"scale": y}
+    assert tn.autograd.gradcheck(lambda x, y: x * state["scale"].clone(), (x, y))
+    assert tn.autograd.gradcheck(lambda y: y * y, (y,)) and tn.autograd.gradcheck(lambda z: z * z, (y[1:],))
+    assert tn.autograd.gradcheck(lambda z: z * z, (y[:1].expand(3),))
+    assert y.tolist() == [1.5, 2]

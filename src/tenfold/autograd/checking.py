@@ -10,7 +10,6 @@ import numpy as np
 
 from tenfold.autograd.flow import grad
 from tenfold.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from tenfold.autograd.grad_mode import no_grad
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, GradientError, UnsupportedError, located
 from tenfold.base.source import capture
@@ -219,19 +218,20 @@ def _numerical(
 def _holding(
     inputs: tuple[Any, ...], i: int, values: np.ndarray, base: np.ndarray
 ) -> Iterator[tuple[Any, ...]]:
-    """The inputs, while one of them holds other values. A leaf is written in place, because the function may
+    """The inputs, while one of them holds other values. It is written in place, because the function may
     reach it in another way than through its argument, as it does a module's parameter."""
-    if not inputs[i].is_leaf:
+    if any(
+        extent > 1 and not stride for extent, stride in zip(inputs[i].shape, inputs[i].stride(), strict=True)
+    ):
         argument = from_numpy(values).requires_grad_()
         yield (*inputs[:i], argument, *inputs[i + 1 :])
         return
-    with no_grad():
-        inputs[i].copy_(from_numpy(values))
+    memory = inputs[i].data  # whose writes no gradient hears of
+    memory.copy_(from_numpy(values))
     try:
         yield inputs
     finally:
-        with no_grad():
-            inputs[i].copy_(from_numpy(base))
+        memory.copy_(from_numpy(base))
 
 
 def _outputs(func: Callable[..., Any], inputs: tuple[Any, ...]) -> list[np.ndarray]:

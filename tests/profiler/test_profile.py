@@ -244,7 +244,8 @@ def test_a_profile_reads_the_programs_that_ran_alone(product, monkeypatch):
         other(product[1]).item()
     with profile():
         product[0](*product[1:]).item()
-    assert len(read) == 1
+    unnumbered = [each for each in xla.executables() if xla.program_number(each) is None]
+    assert len(read) == 1 + len(unnumbered)  # those were read from disk, and may be any
 
 
 def test_two_programs_whose_instructions_have_the_same_names_are_told_apart():

@@ -38,3 +38,14 @@ def test_without_gpus_none_reaches_another():
     for library in (tn, torch):
         with pytest.raises((RuntimeError, AssertionError)):
             library.cuda.can_device_access_peer(0, 1)
+
+
+def test_preferred_libraries_are_kept():
+    cuda = tn.backends.cuda
+    for ask, name in ((cuda.preferred_linalg_library, "cusolver"), (cuda.preferred_blas_library, "cublaslt")):
+        default = ask()
+        assert str(default).endswith(".Default") and ask(name) is ask() is not default
+        assert str(ask()).lower().endswith(name) and ask(default) is default
+        for other in ("fastest", 3):
+            with pytest.raises(RuntimeError):
+                ask(other)

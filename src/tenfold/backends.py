@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from enum import Enum
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -150,6 +151,29 @@ class _AttentionArguments(NamedTuple):
     enable_gqa: bool
 
 
+class _Preference:
+    """Asks for the library that users prefer, or says which one it is to be: "default", another name or one
+    of `choices`. It is kept, and has no effect."""
+
+    def __init__(self, title: str, *names: str):
+        self.choices = Enum(title, ["Default", *names])  # type: ignore[misc]
+        self._present = self.choices["Default"]
+
+    def __call__(self, backend: Any = None) -> Any:
+        if isinstance(backend, str):
+            by_name = {choice.name.lower(): choice for choice in self.choices}
+            if backend not in by_name:
+                raise ArgumentError(
+                    f"there is no library {backend!r}", help=f"choose from: {', '.join(by_name)}"
+                )
+            backend = by_name[backend]
+        if backend is not None:
+            if not isinstance(backend, self.choices):
+                raise ArgumentError(f"a library is chosen by its name, not by a {type(backend).__name__}")
+            self._present = backend
+        return self._present
+
+
 def _unused_kernel(params: _AttentionArguments, debug: bool = False) -> bool:
     """False: XLA compiles attention, and PyTorch's kernels are not there."""
     return False
@@ -167,6 +191,9 @@ cuda = _module(
     "cuda",
     matmul=_Matmul(),
     is_built=_cuda_is_available,
+    preferred_blas_library=_Preference("_BlasBackend", "Cublas", "Cublaslt", "Hipblas", "Hipblaslt", "Ck"),
+    preferred_linalg_library=_Preference("_LinalgBackend", "Cusolver", "Magma"),
+    preferred_rocm_fa_library=_Preference("_ROCmFABackend", "AOTriton", "Ck"),
     sdp_kernel=_sdp_kernel,
     can_use_flash_attention=_unused_kernel,
     can_use_efficient_attention=_unused_kernel,

@@ -345,3 +345,26 @@ def test_the_logarithm_of_a_determinant_is_nan_where_that_is_negative():
     turned = x * 1j
     found = tn.logdet(tn.tensor(turned)).numpy()[:2]
     np.testing.assert_allclose(found, torch.logdet(torch.tensor(turned)).numpy()[:2])
+
+
+def of_both(function, *arrays):
+    """The gradients of a sum of what a function gives, by us and by PyTorch."""
+    found = []
+    for library in (tn, torch):
+        tensors = [library.tensor(each, requires_grad=True) for each in arrays]
+        results = function(library, *tensors)
+        sum((each.sin() * 2).sum() for each in results).backward()
+        found.append([each.grad.numpy() for each in tensors])
+    return zip(*found, strict=True)
+
+
+def test_gradients_of_factors_and_distances_are_pytorchs():
+    random = np.random.default_rng(0)
+    wide, rows, others = (random.normal(size=shape) for shape in ((3, 5), (2, 30, 4), (2, 27, 4)))
+    for ours, theirs in (
+        *of_both(lambda library, x: library.linalg.qr(x), wide),
+        *of_both(lambda library, x, y: [library.cdist(x, y)], rows, others),  # by a product of matrices
+        *of_both(lambda library, x, y: [library.cdist(x, y)], rows[:, :5], others[:, :6]),
+        *of_both(lambda library, x, y: [library.copysign(x, y) ** 3], rows[0], -rows[0][::-1].copy()),
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-11)

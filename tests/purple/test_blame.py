@@ -23,6 +23,10 @@ CALLS = {
     "(string-map char-upcase \"a\" 5)": "string-map",
     "(even? 'a)": "even?",
     "(zipped -3)": "zip",
+    "(apply zip (list 5 '(1)))": "zip",
+    "(called zip '(1) 5)": "zip",
+    "(car (zip 5 '(1)))": "zip",
+    "(first-zipped 5)": "zip",
     "(vectors-mapped 5)": "vector-map",
     "(written 5)": "write-simple",
     "(list-index even? '(a))": "even?",
@@ -92,6 +96,7 @@ OPENING = """
 (define (looped n) (if (= n 0) (map car 5) (looped (- n 1))))
 (define even (make-parameter 2 even?))
 (define (zipped xs) (zip '(1 2) xs))
+(define (first-zipped xs) (car (zip xs '(1 2))))
 (define (vectors-mapped v) (vector-map + (vector 1) v))
 (define (written port) (write-simple 1 port))
 (define-syntax show

@@ -153,8 +153,8 @@ class EmitGroup(Operations):
                 self.source_line(each.place)
                 procedure = self.atom(each.args[0], owned=True)
                 call = f"pu_call_tail({procedure}, {self.array(each.args[1:], each.keywords)})"
-                if not core.is_unseen(each.place.file):
-                    call = f"pu_tail_at({call}, {self.where(each.place)})"
+                seen = not core.is_unseen(each.place.file)
+                call = f"pu_tail_at({call}, {self.where(each.place)})" if seen else f"pu_tail_given({call})"
                 if self.function.has_hole:
                     self.into_hole(call)
                 else:

@@ -220,6 +220,8 @@ class Operations(Writer):
             call = self.taking(op, form.c, args) if self.dying else form.c.format(*args)
             if op.name == "%apply-tail" and not core.is_unseen(each.place.file):
                 call = f"pu_tail_at({call}, {self.where(each.place)})"
+            elif op.name == "%apply-tail" and not op.chosen:
+                call = f"pu_tail_given({call})"
             remark = f" /* {self.dying[0].reason}: released with it */" if self.dying else ""
             if any(op.owned()):  # it releases what it owns where it fails: no test may fail it before
                 self.line(f"if (PU_UNLIKELY(!({target}{call}))) {fails}")

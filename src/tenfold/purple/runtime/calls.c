@@ -55,23 +55,30 @@ Value pu_call_tail(Value function, Value *arguments, int count, int keywords) {
     pu.bounce.keywords = keywords;
     pu.bounce.place.file = NULL;
     pu.bounce.name = NULL;
+    pu.bounce.given = false;
     if (words) memcpy(pu.bounce.arguments, arguments, (size_t)words * sizeof(Value));
     return PU_BOUNCE;
 }
 
 Value pu_landed(Value result) {
+    /* Of the last call that the program made, or that the library made of what it was given: a procedure of the library
+       that goes on with another one answers for it. */
+    PuPlace place = {NULL, 0, 0, 0};
+    const char *name = NULL;
     while (result == PU_BOUNCE) {
         Value function = pu.bounce.closure;
         PuClosure *closure = PU_AS(PuClosure, function);
         int count = pu.bounce.count, keywords = pu.bounce.keywords, words = count + 2 * keywords;
         Value few[16], *arguments = words <= 16 ? few : pu_get_memory((size_t)words * sizeof(Value));
         if (words) memcpy(arguments, pu.bounce.arguments, (size_t)words * sizeof(Value));
-        PuPlace place = pu.bounce.place;
-        const char *name = pu.bounce.name;
+        if (pu.bounce.place.file) place = pu.bounce.place;
+        if (pu.bounce.place.file || pu.bounce.given) {
+            name = pu.bounce.name;
+            if (!name && closure->function->of_library) name = closure->function->name;
+        }
         result = closure->function->code(closure, arguments, count, keywords);
         if (PU_UNLIKELY(!result)) {
             if (name) pu_blame(name);
-            else pu_blame_given(function);
             if (place.file) pu_at(place.file, place.line, place.column, place.width);
         }
         if (words > 16) free(arguments);
@@ -89,6 +96,11 @@ void pu_in_call(Value function, const char *file, int line, int column, int widt
 Value pu_tail_at(Value result, const char *file, int line, int column, int width) {
     if (PU_UNLIKELY(!result)) pu_at(file, line, column, width);
     else if (result == PU_BOUNCE) pu.bounce.place = (PuPlace){file, line, column, width};
+    return result;
+}
+
+Value pu_tail_given(Value result) {
+    if (result == PU_BOUNCE) pu.bounce.given = true;
     return result;
 }
 

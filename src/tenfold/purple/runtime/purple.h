@@ -104,7 +104,7 @@ enum { PU_MOST_ARGUMENTS = 64 };
 /* All the state there is. */
 typedef struct {
     PuError *pending;
-    struct { Value closure; int count, keywords; Value *arguments; int room; PuPlace place; const char *name; } bounce;
+    struct { Value closure; int count, keywords; Value *arguments; int room; PuPlace place; const char *name; bool given; } bounce;
     Value output; /* the port that output goes to, or 0 for the terminal */
     char *stack_limit;
     int64_t live_objects; /* in memory of their own, and places for small ones */

@@ -24,6 +24,7 @@ int pu_main(int count, char **arguments, void (*setup)(void), bool (*run)(void),
 /* calls.c */
 void pu_in_call(Value function, const char *file, int line, int column, int width) PU_COLD;
 Value pu_tail_at(Value result, const char *file, int line, int column, int width);
+Value pu_tail_given(Value result); /* of what the library was given */
 Value pu_tail_in(Value result, const char *function, const char *file, int line, int column, int width);
 Value pu_wrong_count(const PuFunction *function, Value *arguments, int count, int keywords); /* owns them */
 Value pu_primitive_arity(const char *name, const char *signature, int minimum, int most, int count);

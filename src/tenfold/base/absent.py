@@ -205,7 +205,6 @@ ABSENT = (
             " get_numerical_jacobian_wrt_specific_input",
             "torch.autograd.variable: VariableMeta",
             "torch.backends: ContextProp GenericModule PropModule flags set_flags",
-            "torch.backends.cuda: preferred_blas_library preferred_linalg_library preferred_rocm_fa_library",
             "torch.backends.cudnn: CUDNN_TENSOR_DTYPES CudnnModule",
             "torch.backends.cusparselt: get_max_alg_id",
             "torch.backends.miopen: MiopenModule",

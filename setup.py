@@ -22,7 +22,7 @@ class BuildWithStubs(build_py):
             # Before what is there: pip names by it the packages that it has fetched for the build.
             folders = [os.path.abspath(self.build_lib), *filter(None, [os.environ.get("PYTHONPATH")])]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
-            subprocess.run([sys.executable, "-c", WRITE, self.build_lib], check=True, env=environment)
+            subprocess.run([sys.executable, "-B", "-c", WRITE, self.build_lib], check=True, env=environment)
 
 
 # To write its stubs the package is imported, and these are all that it needs for that.

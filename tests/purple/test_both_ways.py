@@ -34,6 +34,14 @@ PLAIN = {
         "(print (outer-called '(5)) (key-called '(6)) (outer-called (list list)))",
         "5 is not a procedure 6 is not a procedure (1)",
     ),
+    "what is no finite number is no count, and has no divisor": (
+        "(define (refused f . xs) (try (apply f xs) error-message))"
+        "(print (refused iota (sqrt -1.0)) (refused range 0 (/ 1.0 0)) (refused gcd (/ 1.0 0) 3))"
+        "(print (refused lcm 4 (sqrt -1.0)) (gcd 32.0 -36) (lcm 32.0 -36) (iota 2.5) (range 1 4) (gcd))",
+        "iota: expected a finite number, got +nan.0 range: expected a finite number, got +inf.0"
+        " gcd: expected a finite number, got +inf.0\n"
+        "lcm: expected a finite number, got +nan.0 4.0 288.0 (0 1) (1 2 3) 0",
+    ),
     "a keyword may be a float that every call gives": (
         "(define (halved x :part 0.5) (* x part)) (print (halved 2.0 :part 42.0))",
         "84.0",

@@ -344,6 +344,7 @@ def test_every_op_with_operands_has_a_rule_and_a_case():
     modules = (between_devices, e, movement, indexed, sharding, windows, structured)
     kinds = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
     known = {each for each in kinds if issubclass(each, Op) and each.name and each.operand_fields}
+    known.remove(windows.CuttingConvolution)  # made where a program is prepared for a GPU
     assert set(BATCHING) == known | {Composite}
     tried = {type(op) for group in GROUPS.values() for case in group for op in batches.plain(case).ops}
     assert known - tried == {structured.CustomCall}

@@ -36,6 +36,7 @@ APART = {
     collectives.PartitionId,
     collectives.ManualComputation,
     sharding.ShardingConstraint,
+    w.CuttingConvolution,
 }
 # What StableHLO's interpreter does not know.
 UNKNOWN = {s.Cholesky, s.TriangularSolve, s.Fft, s.RngBitGenerator}

@@ -13,9 +13,10 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from tenfold.base.errors import unknown_name
+from tenfold.base.forking import forkable, imports
 from tenfold.base.garbage import kept
 
-_replacing = threading.Lock()  # held while `__import__` is another one
+_replacing = forkable(threading.Lock())  # held while `__import__` is another one
 
 
 class _LateName(NamedTuple):
@@ -93,7 +94,7 @@ class late_imports:
         namespace, submodule = self._namespace, self._submodule_of.get(name)
         if submodule is None:
             raise unknown_name(self._package, name, [*namespace, *self._submodule_of])
-        with kept():
+        with imports.under_way(), kept():
             module = importlib.import_module(f"{self._package}.{submodule}")
         namespace.setdefault(submodule, module)
         for each in self._names_of[submodule]:
@@ -179,7 +180,7 @@ class _Unused:
 def _loaded(unused: _Unused) -> Any:
     """What a name stands for, loaded now, and bound to the name in its namespace."""
     namespace, name = unused._namespace, unused._name
-    with kept():
+    with imports.under_way(), kept():
         value: Any = importlib.import_module(unused._module)
         if name is not None:
             value = getattr(value, name, unused)

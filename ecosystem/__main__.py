@@ -7,6 +7,7 @@ time it from the first line and warm. Then the numbers of both are compared."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -27,6 +28,7 @@ SECONDS = ("seconds", "PyTorch's", "warm", "PyTorch's warm")
 STAGES = ("imports", "builds", "trains", "generates", "saves, loads")
 # How far numbers may differ, and whether by the largest of all of their kind.
 TOLERANCE = {"output": 1e-5, "gradient": 1e-4, "tokens": 0.0}
+EXAMPLE = "example:\n  python -m ecosystem gpt2 peft\n"
 TIMM = "resnet18 convnext_atto mobilenetv3_small_050 efficientnet_b0 vit_tiny_patch16_224 regnetx_002"
 
 
@@ -140,13 +142,24 @@ def difference(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> st
     return "equal"
 
 
-def main(only: list[str]) -> int:
+def main() -> int:
+    options = argparse.ArgumentParser(
+        prog="python -m ecosystem", description=__doc__, epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    options.add_argument("name", nargs="*", help="programs whose names contain this; all without one")
+    options.add_argument("--list", action="store_true", help="print the names")
+    given = options.parse_args()
+    chosen = [run for run in RUNS if not given.name or any(word in run.name for word in given.name)]
+    if given.list:
+        print("\n".join([run.name for run in chosen]))
+        return 0
+    if not chosen:
+        options.error(f"no program's name contains {' or '.join(given.name)}; --list prints all")
     prepare()
     table = Table("program", *STAGES, "compared with PyTorch", *SECONDS, box=None)
     failed = 0
-    for run in RUNS:
-        if only and not any(word in run.name for word in only):
-            continue
+    for run in chosen:
         ours, arrays = execute(run, "tenfold")
         theirs, expected = execute(run, "pytorch")
         stages = [ours["stages"].get(each, "") for each in STAGES]
@@ -167,4 +180,4 @@ def main(only: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import tenfold as tn
+from tenfold.runtime.executables import counting_compiles
 from tests.func.cases import BATCH
 
 
@@ -157,6 +158,96 @@ def test_a_function_is_batched_by_its_own_vmap(name):
     (ours, called), (theirs, expected) = run(tn), run(torch)
     assert ours == theirs
     assert called == expected or "gradients" in name
+
+
+def _batched_by(t, rule):
+    class Ruled(t.autograd.Function):
+        @staticmethod
+        def forward(x, other):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2, None
+
+        @staticmethod
+        def vmap(info, in_dims, x, other):
+            return rule(info, x, other), 0
+
+    return lambda other, **options: t.func.vmap(lambda x: Ruled.apply(x, other), **options)(t.ones(3))
+
+
+class _Scale:
+    factor = 2.0
+
+
+def _told_of_randomness(t):
+    told = []
+    call = _batched_by(t, lambda info, x, other: told.append(info.randomness) or x)
+    for randomness in ("different", "same", "error"):
+        call(1, randomness=randomness)
+    return sorted(set(told))
+
+
+def _of_an_object(t):
+    scale, found = _Scale(), []
+    call = _batched_by(t, lambda info, x, other: x * other.factor)
+    for factor in (2.0, 3.0, 2.0, 3.0):
+        scale.factor = factor
+        found.append(call(scale).tolist())
+    return found
+
+
+OF_WHAT_IT_READS = {
+    "a sign": lambda t: [
+        _batched_by(t, lambda info, x, other: t.copysign(x, other))(sign).tolist()
+        for sign in (0.0, -0.0, 0.0)
+    ],
+    "kinds in a tuple": lambda t: [
+        str(call((number,)).dtype).partition(".")[2]
+        for call in [_batched_by(t, lambda info, x, other: t.arange(3) * other[0])]
+        for number in (1, 1.0, True)
+    ],
+    "an object": _of_an_object,
+    "randomness": _told_of_randomness,
+}
+
+
+@pytest.mark.parametrize("name", OF_WHAT_IT_READS)
+def test_a_vmap_of_ones_own_follows_what_it_reads_at_each_call(name):
+    assert OF_WHAT_IT_READS[name](tn) == OF_WHAT_IT_READS[name](torch)
+
+
+def test_a_vmap_of_ones_own_that_makes_the_same_is_compiled_once():
+    call = _batched_by(tn, lambda info, x, other: x * other.factor)
+    call(_Scale).tolist()
+    with counting_compiles() as compiles:
+        call(_Scale).tolist()
+    assert compiles == 0
+
+
+def test_a_vmap_of_ones_own_may_be_given_a_tensor_twice():
+    def run(t):
+        class Product(t.autograd.Function):
+            @staticmethod
+            def forward(x, y):
+                return x * y
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                pass
+
+            @staticmethod
+            def vmap(info, in_dims, x, y):
+                return x * y + 10, 0
+
+        return t.func.vmap(lambda x: Product.apply(x, x))(t.arange(3.0)).tolist()
+
+    assert run(tn) == run(torch)
 
 
 def test_a_backward_that_fails_is_no_matter_where_nothing_is_differentiated():

@@ -9,6 +9,7 @@ from tenfold import flat
 from tenfold.base import dtypes
 from tenfold.base.errors import ArgumentError, ShapeError, TraceError, located
 from tenfold.flat.vmap import batched
+from tenfold.func.functions import mapping
 from tenfold.func.recorded import RecordedFunction, is_tensor, like
 from tenfold.tensor import Tensor
 from tenfold.tensor.dispatch import aten
@@ -109,8 +110,12 @@ class _Mapped:
             )
         self.places = _result_dims(self.out_dims, recorded.structure)
         different = recorded.random and self.randomness == "different"
-        key = ("vmap", size, tuple(dims), tuple(self.places), different)
-        make = lambda: _batch(recorded, size, dims, self.places, different)
+        key = ("vmap", size, tuple(dims), tuple(self.places), self.randomness)
+
+        def make() -> flat.Function:
+            with mapping(self.randomness):
+                return _batch(recorded, size, dims, self.places, different)
+
         results = recorded.call(key, [tensors[i] for i in mapped], make, alike=True)
         return tree.unflatten(recorded.structure, iter(results))
 

@@ -4,12 +4,14 @@ jvp, tangents are derived from its backward."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tenfold import flat
 from tenfold.autograd.custom import Context, Function, summed_to
+from tenfold.base.bounded import Bounded
 from tenfold.base.errors import ArgumentError, GradientError, UnsupportedError
 from tenfold.base.source import capture
 from tenfold.func.recorded import RecordedFunction
@@ -86,13 +88,26 @@ class _Call:
             if _carries(result)
         ]
 
+    def batched(self, size: int, dims: Sequence[int | None], types: Sequence[Any]) -> RecordedFunction:
+        """The Function's own `vmap`, recorded for a batch of arguments of these types."""
+        device = self.values[0].device
+        values = [Value(type, device) for type in types]
+        stand_ins = [values[self.place(i)] for i in range(len(values))]
+        name = f"{self.function.__name__}.vmap"
+        with _recording(self.function, "vmap"):
+            recorded = RecordedFunction(name, lambda tensors: self.mapped(size, dims, tensors), stand_ins)
+        _refuse_writes(self.function, recorded)
+        return recorded
+
     def mapped(self, size: int, dims: Sequence[int | None], stand_ins: Sequence[Tensor]) -> list[Tensor]:
         """What the Function's own `vmap` makes of a batch, stacked in front."""
         arguments = iter(zip(stand_ins, dims, strict=True))
         pairs = [next(arguments) if isinstance(arg, Tensor) else (arg, None) for arg in self.args]
         in_dims = tuple([dim for _, dim in pairs])
         name = self.function.__name__
-        answer = self.function.vmap(VmapInfo(size, "error"), in_dims, *[argument for argument, _ in pairs])
+        answer = self.function.vmap(
+            VmapInfo(size, _under_way.randomness), in_dims, *[argument for argument, _ in pairs]
+        )
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise ArgumentError(
                 f"{name}.vmap returns two things: the results, and where they count the batch"
@@ -143,8 +158,10 @@ def applied(function: Any, args: tuple[Any, ...]) -> Any:
     if function.jvp is not None:
         push = _Rule(function, "jvp", call.push, [*call.values, *along])
     inputs = _Inputs(call, ahead, [rule for rule in (back, push) if rule is not None])
-    others = call.others() if call.maps else None
-    key = ("function", function, back and back.key(call), push and push.key(call), tuple(inputs.key), others)
+    key: Any = "function", function, back and back.key(call), push and push.key(call), tuple(inputs.key)
+    if call.maps:
+        inputs.batches = _batches_of((key, ahead.key, call.others()), call)
+        key = key, call.others(), inputs.batches
     make = lambda: _composite(call, inputs, ahead, back, push)
     results = ahead.call(key, call.tensors, make, *inputs.more)
     return tree.unflatten(ahead.structure, iter(results))
@@ -183,13 +200,8 @@ class _Rule:
 
     def record(self) -> RecordedFunction:
         if self._recorded is None:
-            rule = self.function, self.name.rpartition(".")[2]
-            outer = _under_way.rules
-            _under_way.rules = outer | {rule}
-            try:
+            with _recording(self.function, self.name.rpartition(".")[2]):
                 self._recorded = RecordedFunction(self.name, self.call, self.values)
-            finally:
-                _under_way.rules = outer
             _refuse_writes(self.function, self._recorded)
         return self._recorded
 
@@ -201,12 +213,71 @@ class _Rule:
 
 
 class _UnderWay(threading.local):
-    """The rules that are being recorded in this thread."""
+    """The rules that are being recorded in this thread, and what `vmap` was told of random numbers."""
 
     rules: frozenset[tuple[Any, str]] = frozenset()
+    randomness: str = "error"
 
 
 _under_way = _UnderWay()
+
+
+@contextlib.contextmanager
+def _recording(function: Any, rule: str) -> Iterator[None]:
+    outer = _under_way.rules
+    _under_way.rules = outer | {(function, rule)}
+    try:
+        yield
+    finally:
+        _under_way.rules = outer
+
+
+@contextlib.contextmanager
+def mapping(randomness: str) -> Iterator[None]:
+    """A block that batches programs, in which Functions have a `vmap` of their own."""
+    outer, _under_way.randomness = _under_way.randomness, randomness
+    try:
+        yield
+    finally:
+        _under_way.randomness = outer
+
+
+class _Batches:
+    """What the `vmap` of a Function has made of batches. It may read what is no argument, so that it is
+    recorded once more at each call, to see that it still makes the same."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[Any, ...], Any] = {}  # by size, dims, types and randomness
+
+    def note(self, size: int, dims: tuple[int | None, ...], types: tuple[Any, ...], key: Any) -> None:
+        self.known[size, dims, types, _under_way.randomness] = key
+
+    def hold(self, call: _Call) -> bool:
+        for (size, dims, types, randomness), key in list(self.known.items()):
+            with mapping(randomness):
+                try:
+                    if call.batched(size, dims, types).key != key:
+                        return False
+                except Exception:  # raised again where a batch asks for it: there may be none
+                    return False
+        return True
+
+
+MOST = 8  # kinds of batches of a call that are told apart
+_versions = Bounded(256)
+
+
+def _batches_of(key: Any, call: _Call) -> _Batches | None:
+    """The batches of a call that its Function's `vmap` still makes."""
+    if (call.function, "vmap") in _under_way.rules:
+        return None  # of a call in that very rule: what it is part of is looked at
+    versions: list[_Batches] = _versions.get(key, list)
+    for batches in versions:
+        if batches.hold(call):
+            return batches
+    versions.append(_Batches())
+    del versions[:-MOST]
+    return versions[-1]
 
 
 class _Inputs:
@@ -215,6 +286,7 @@ class _Inputs:
 
     def __init__(self, call: _Call, ahead: RecordedFunction, rules: Sequence[_Rule]):
         self.call, self.ahead = call, ahead
+        self.batches: _Batches | None = None
         self.arguments = {place: i for i, place in enumerate(ahead.places) if place is not None}
         self.outside = {
             leaf: i
@@ -253,8 +325,8 @@ class _Inputs:
             if place is None:
                 if leaf not in self.outside:
                     raise UnsupportedError(
-                        f"{self.call.function.__name__} calls itself, and takes a tensor that is no argument",
-                        help="give it the tensor as an argument",
+                        f"a rule of {self.call.function.__name__} takes a tensor that is no argument of it",
+                        help="pass the tensor as an argument",
                     )
                 operands.append(values[self.outside[leaf]])
             elif place < len(self.call.tensors):
@@ -267,11 +339,11 @@ class _Inputs:
         """What the Function's own `vmap` makes of inputs of which some are stacked."""
         call = self.call
         places = [self.at(i) for i in range(len(call.tensors))]
-        dims = [0 if having[place] else None for place in places]
-        values = [Value(operands[place].type, call.values[0].device) for place in places]
-        name = f"{call.function.__name__}.vmap"
-        recorded = RecordedFunction(name, lambda stand_ins: call.mapped(size, dims, stand_ins), values)
-        _refuse_writes(call.function, recorded)
+        dims = tuple([0 if having[place] else None for place in places])
+        types = tuple([operands[place].type for place in places])
+        recorded = call.batched(size, dims, types)
+        if self.batches is not None:
+            self.batches.note(size, dims, types, recorded.key)
         return recorded.fragment().inline(self.taken(recorded, operands, ()), None, whole=True)
 
 

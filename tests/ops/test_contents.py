@@ -98,6 +98,17 @@ def test_nothing_is_kept_where_bytecode_is_not(kept, bytecode):
     assert not list(bytecode.rglob("contents.*.table"))
 
 
+def test_contents_of_bytecode_alone_are_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(contents, "__file__", str(tmp_path / "ops" / "contents.pyc"))
+    assert contents._sources() is None
+    for layer in contents.LAYERS:
+        (tmp_path / layer).mkdir(parents=True, exist_ok=True)
+        (tmp_path / layer / "family.pyc").touch()
+    assert contents._sources() is None
+    (tmp_path / "ops" / "family.py").touch()
+    assert [name for name, _, _ in contents._sources()] == ["ops/family.py"]
+
+
 def test_threads_that_first_use_a_family_at_once_see_all_of_it(kept):
     program = """
 import threading

@@ -215,7 +215,8 @@ def _path() -> str | None:
 
 
 def _sources() -> list[tuple[str, int, int]] | None:
-    """All files that rows may depend on, with their sizes and the times of their last changes."""
+    """All files that rows may depend on, with their sizes and the times of their last changes. None where
+    none are to be seen: in an archive, and in a package of bytecode alone."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     found = []
     try:
@@ -227,4 +228,4 @@ def _sources() -> list[tuple[str, int, int]] | None:
                         found.append((f"{layer}/{file.name}", state.st_size, state.st_mtime_ns))
     except OSError:
         return None
-    return sorted(found)
+    return sorted(found) or None

@@ -135,3 +135,30 @@ def test_an_op_may_overwrite_its_own_operand():
     y.relu_()
     y.sum().backward()
     assert w.grad.tolist() == [0.0, 1.0]
+
+
+def _slopes(t, times):
+    """The function, and its gradients one after the other: it writes what the op that writes has saved."""
+    x = t.tensor([0.3, -0.7, 1.2], requires_grad=True)
+    y = (x * 2).clone()
+    y.mul_(x)
+    found = y.sin().sum()
+    for _ in range(times):
+        (slope,) = t.autograd.grad(found, x, create_graph=True)
+        found = slope.sum()
+    return slope.tolist()
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_gradients_of_gradients_pass_a_write_that_saved_what_it_wrote(times):
+    assert _slopes(tn, times) == pytest.approx(_slopes(torch, times), rel=1e-5)
+
+
+def test_a_write_after_a_gradient_is_refused_where_its_gradient_needs_what_was_there():
+    x = tn.tensor([0.3, -0.7], requires_grad=True)
+    y = (x * 2).clone()
+    z = y.sin()
+    (slope,) = tn.autograd.grad(z.sum(), x, create_graph=True)
+    y.mul_(x)
+    with pytest.raises(GradientError, match="written in place"):
+        tn.autograd.grad(slope.sum(), x)

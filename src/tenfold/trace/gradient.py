@@ -330,7 +330,22 @@ def _closed_node(
 
     program = programs.get(("closed gradient", wiring.key, places, ids, starts, batch), make)
     available = (*taken, *cotangents)
-    return Node(program, tuple([available[i] for i in program.takes]), where)
+    inputs = tuple([available[i] for i in program.takes])
+    held = [
+        i for i, operand in enumerate(inputs) if operand.origin is not None and operand.origin.overwritten
+    ]
+    return HoldingNode(program, inputs, where, held) if held else Node(program, inputs, where)
+
+
+class HoldingNode(Node):
+    """A gradient that can be differentiated again, some of whose inputs, `held`, were written in place before
+    it was taken: it has what they held before, as the op that wrote them saved it."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, callee: Program, inputs: tuple[Value, ...], source: Any, held: Sequence[int]):
+        super().__init__(callee, inputs, source)
+        self.held = frozenset(held)
 
 
 def _batched(program: Program, size: int, first: int) -> Program:
@@ -423,7 +438,10 @@ def _check_result(value: Value, path: Sequence[Node]) -> None:
 
 
 def wrote(node: Node, place: int) -> bool:
-    """Whether this node itself overwrote its input at this place: an op its first, a program any."""
+    """Whether this node itself overwrote its input at this place, and so saved what it held before: an op its
+    first, a program any. A gradient may hold what was saved."""
+    if isinstance(node, HoldingNode) and place in node.held:
+        return True
     origin = node.inputs[place].origin
     assert origin is not None
     may = place == 0 or isinstance(node.callee, Program)

@@ -437,7 +437,7 @@ def test_what_a_support_depends_on_is_not_known_of_the_class():
 def test_degrees_of_freedom_of_chi2_are_positive(df):
     for t in (tn, torch):
         with pytest.raises(ValueError):
-            t.distributions.Chi2(t.tensor([1.0, df]))
+            t.distributions.Chi2(t.tensor([1.0, df]), validate_args=True)
         assert t.distributions.Chi2(t.tensor([df]), validate_args=False).df.tolist() == [df]
 
 
@@ -452,4 +452,4 @@ def test_probabilities_of_continuous_bernoulli_stay_off_both_ends():
 def test_kumaraswamy_tells_places_of_values_within_its_support():
     for t in (tn, torch):
         with pytest.raises(ValueError):
-            t.distributions.Kumaraswamy(1.0, 2.0).cdf(t.tensor(-1.0))
+            t.distributions.Kumaraswamy(1.0, 2.0, validate_args=True).cdf(t.tensor(-1.0))

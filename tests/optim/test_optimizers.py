@@ -229,6 +229,46 @@ def test_what_is_loaded_is_a_copy():
     assert (other.our.state[other.ours[0]]["exp_avg"] == before).all()
 
 
+@pytest.mark.parametrize("counted", ["numbers", "tensors"])
+def test_an_optimizer_that_counts_in_python_goes_on_after_loading(counted):
+    def counts(lib):
+        class Counting(lib.optim.Optimizer):
+            def step(self, closure=None):
+                for group in self.param_groups:
+                    for param in group["params"]:
+                        state = self.state[param]
+                        if not state:
+                            state["step"] = 0 if counted == "numbers" else lib.tensor(0.0)
+                        state["step"] += 1
+
+        optimizer = Counting([lib.ones(2), lib.ones(3)], {})
+        optimizer.step()
+        optimizer.load_state_dict(optimizer.state_dict())
+        optimizer.step()
+        return [state["step"] for state in optimizer.state.values()]
+
+    ours, theirs = counts(tn), counts(torch)
+    assert [float(each) for each in ours] == [float(each) for each in theirs] == [2.0, 2.0]
+    assert [isinstance(each, int) for each in ours] == [isinstance(each, int) for each in theirs]
+
+
+def test_sparse_adam_goes_on_after_loading():
+    def steps(lib):
+        params = [lib.ones(3, 2).requires_grad_(), lib.ones(3, 2).requires_grad_()]
+        optimizer = lib.optim.SparseAdam(params, lr=0.1)
+        for _ in range(3):
+            for param in params:
+                param.grad = lib.sparse_coo_tensor(
+                    lib.tensor([[0, 2]]), lib.tensor([[1.0, 2], [3, 4]]), (3, 2)
+                )
+            optimizer.step()
+            optimizer.load_state_dict(optimizer.state_dict())
+        return [param.detach().numpy() for param in params]
+
+    for ours, theirs in zip(steps(tn), steps(torch), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
 def test_a_compiled_step_follows_the_options_and_the_loaded_state():
     def trained(compiled: bool) -> list[Any]:
         weight = tn.arange(6.0).reshape(2, 3).eval().requires_grad_()

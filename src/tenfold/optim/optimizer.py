@@ -97,6 +97,9 @@ class Optimizer:
 
     _stepping = False
     _opt_called = False
+    # Which counters the updates of the optimizer keep as tensors that parameters share; an optimizer whose
+    # `step` counts in Python keeps what it stored.
+    _counters: tuple[str, ...] = ()
     # By which optimizers of other people call it.
     _group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)
 
@@ -239,11 +242,11 @@ class Optimizer:
             for number, kept in state_dict["state"].items():
                 if number in by_number:
                     param = by_number[number]
-                    state[param] = _loaded(param, kept, self.state.get(param), None)
+                    state[param] = _loaded(param, kept, self.state.get(param), None, self._counters)
                 else:
                     state[number] = kept
         for group in saved:
-            _share_counters([state[param] for param in group["params"] if param in state])
+            _share_counters([state[param] for param in group["params"] if param in state], self._counters)
         self.__setstate__({"state": state, "param_groups": saved})
         for hook in self._hooks["load_post"].values():
             hook(self)
@@ -327,8 +330,9 @@ def _stored(kept: Any, given: set[int]) -> Any:
     return found
 
 
-def _loaded(param: Tensor, kept: Any, present: Any, name: Any) -> Any:
-    """State for a parameter: on its device, of its dtype where it is not a counter."""
+def _loaded(param: Tensor, kept: Any, present: Any, name: Any, counters: tuple[str, ...]) -> Any:
+    """State for a parameter: on its device, of its dtype where it is not a counter. A number is a tensor if
+    it is one of `counters`."""
     if hasattr(kept, "__dlpack__"):
         tensor = kept if isinstance(kept, Tensor) else _copied(from_dlpack(kept))
         follows = name not in COUNTERS and param.dtype.is_floating_point
@@ -340,13 +344,13 @@ def _loaded(param: Tensor, kept: Any, present: Any, name: Any) -> Any:
             present.replace(value)
             return present
         return Tensor(graph.fresh(value, capture()))
-    if name in COUNTERS:
+    if name in counters:
         return as_tensor(float(kept), dtype=scalar_dtype(), device=param.device)
     if isinstance(kept, dict):
         before = present if isinstance(present, dict) else {}
-        return {key: _loaded(param, each, before.get(key), key) for key, each in kept.items()}
+        return {key: _loaded(param, each, before.get(key), key, counters) for key, each in kept.items()}
     if isinstance(kept, Iterable) and not isinstance(kept, str):
-        return type(kept)(_loaded(param, each, None, None) for each in kept)  # type: ignore[call-arg]
+        return type(kept)(_loaded(param, each, None, None, counters) for each in kept)  # type: ignore[call-arg]
     return kept
 
 
@@ -357,12 +361,12 @@ def _moved(tensor: Tensor, param: Tensor) -> Tensor:
     return sharding.leaf_like(tensor._host(), param, tensor.dtype)
 
 
-def _share_counters(states: Iterable[Any]) -> None:
+def _share_counters(states: Iterable[Any], counters: tuple[str, ...]) -> None:
     """Let parameters that have come as far share their counters, as those do that began together: the step
     after loading is the program that it was before."""
     shared: dict[Any, Tensor] = {}
     for kept in states:
-        for name in COUNTERS:
+        for name in counters:
             each = kept.get(name) if isinstance(kept, dict) else None
             if isinstance(each, Tensor) and each.current().buffer is not None and each.numel() == 1:
                 kept[name] = shared.setdefault((name, each.current().type, each.device, each.item()), each)

@@ -112,6 +112,7 @@ class Updating(Optimizer):
     numbers: ClassVar[tuple[str, ...]] = ()
     flags: ClassVar[tuple[str, ...]] = ()
     takes_sparse: ClassVar[bool] = False  # whether a gradient of 0 leaves an element and its state alone
+    _counters = COUNTERS
     elementwise: ClassVar[bool] = True  # whether an element's update depends on that element alone
     # Set by a GradScaler: not 0 where gradients overflowed, and then the step itself leaves all as it was.
     found_inf: Tensor | None = None

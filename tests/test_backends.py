@@ -40,6 +40,14 @@ def test_without_gpus_none_reaches_another():
             library.cuda.can_device_access_peer(0, 1)
 
 
+@pytest.mark.skipif(
+    tn.cuda.is_available() or torch.cuda.is_available(), reason="needs a machine without GPUs"
+)
+def test_without_gpus_cuda_is_not_initialized():
+    assert tn.cuda._initialized is tn.cuda.is_initialized() is False
+    assert torch.cuda._initialized is torch.cuda.is_initialized() is False
+
+
 def test_preferred_libraries_are_kept():
     cuda = tn.backends.cuda
     for ask, name in ((cuda.preferred_linalg_library, "cusolver"), (cuda.preferred_blas_library, "cublaslt")):

@@ -312,6 +312,8 @@ AcceleratorError = CudaError = DeferredCudaCallError = EngineError
 def __getattr__(name: str) -> Any:
     if name == "default_generators":
         return tuple([generators.default_generator(Device("cuda", index)) for index in range(device_count())])
+    if name == "_initialized":  # read by layers that keep the random state of GPUs for a second forward
+        return is_initialized()
     if name.endswith("Storage"):
         return getattr(storage, name)
     if name in ("profiler", "nccl", "memory", "tunable"):

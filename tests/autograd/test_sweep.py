@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 import tenfold as tn
+from tenfold.autograd import sweep
 from tests.autograd.cases import DATA, agree, leaf
 
 
@@ -85,3 +87,37 @@ def test_a_dense_gradient_is_added_to_a_sparse_one():
         (weight * 3).sum().backward()
         results.append((weight.grad.is_sparse, weight.grad.tolist()))
     assert results[0] == results[1]
+
+
+class Product(tn.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, cotangent):
+        x, y = ctx.saved_tensors
+        return cotangent * y, cotangent * x
+
+
+def test_a_sweep_through_many_functions_asks_for_few_gradients_at_each(monkeypatch):
+    asked = []
+    plain = sweep.gradient
+    monkeypatch.setattr(
+        sweep, "gradient", lambda starts, cotangents, wants, *a, **k: asked.append(len(wants))
+        or plain(starts, cotangents, wants, *a, **k),
+    )  # fmt: skip
+
+    def gradients(product, count=60):
+        weight, x = tn.full((3,), 0.9, requires_grad=True), tn.ones(3, requires_grad=True)
+        y = x
+        for _ in range(count):
+            y = product(y, weight).sin() + 0.1 * weight
+        y.sum().backward()
+        return weight.grad.tolist(), x.grad.tolist()
+
+    through = gradients(Product.apply)
+    assert max(asked) <= 3  # the next Function's result and argument, and the weight
+    for found, expected in zip(through, gradients(lambda x, y: x * y), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -91,6 +91,15 @@ class Sweep:
         self.wanted = leaves if wanted is None else list(wanted)
         self.all_leaves = wanted is None
         self.found: dict[int, tuple[Value, Tensor]] = {}
+        # By the origins of values: which gradients end here, and which Python code waits for; the places of
+        # both among all of them.
+        self.ends = {id(value.origin.of) for value in self.wanted if value.origin is not None}
+        self.halts = {id(value.origin.of) for value in cuts if value.origin is not None}
+        self.goals = [*self.wanted, *cuts]
+        self.places: dict[int, list[int]] = {}
+        for i, value in enumerate(self.goals):
+            if value.origin is not None:
+                self.places.setdefault(id(value.origin.of), []).append(i)
 
     def add(self, into: dict[int, tuple[Value, Tensor]], value: Value, cotangent: Tensor) -> None:
         assert value.origin is not None
@@ -136,9 +145,8 @@ class Sweep:
             self.flow(starts, self.order if self.all_leaves else None)
         else:
             place = {node: i for i, node in enumerate(self.order)}
-            cut = {id(value.origin.of): value for value in self.cuts if value.origin is not None}
-            free = [pair for key, pair in self.pending.items() if key not in cut]
-            self.pending = {key: pair for key, pair in self.pending.items() if key in cut}
+            free = [pair for key, pair in self.pending.items() if key not in self.halts]
+            self.pending = {key: pair for key, pair in self.pending.items() if key in self.halts}
             if free:
                 self.flow(free)
             while self.pending:
@@ -154,32 +162,61 @@ class Sweep:
 
     def flow(self, starts: Sequence[tuple[Value, Tensor]], path: Sequence[Any] | None = None) -> None:
         """Propagate gradients from these values to the next cuts, along the path if it is known."""
-        wants = [*self.wanted, *self.cuts]
+        wants = self.near([value for value, _ in starts]) if self.cuts else self.goals
         results = gradient(
             [value for value, _ in starts],
             [start.current() for _, start in starts],
             wants,
             self.where,
-            stops=self.cuts,
+            stops=[value for value in wants if self.is_cut(value)],
             closed=self.create_graph,
             path=path,
         )
-        wanted = {id(value.origin.of) for value in self.wanted if value.origin is not None}
         seen: set[int] = set()
         begun = {id(value.origin.of) for value, _ in starts if value.origin is not None}
         for value, result in zip(wants, results, strict=True):
-            if result is None or id(value) in seen:
+            if result is None:
                 continue
-            seen.add(id(value))
             assert value.origin is not None
-            if id(value.origin.of) in begun and value in self.cuts:
+            key = id(value.origin.of)
+            if key in seen:
                 continue
-            self.arrive(value, Tensor(result), id(value.origin.of) in wanted)
+            seen.add(key)
+            if key in begun and key in self.halts:
+                continue
+            self.arrive(value, Tensor(result))
 
-    def arrive(self, value: Value, cotangent: Tensor, wanted: bool) -> None:
-        if value in self.cuts:
+    def near(self, starts: Sequence[Value]) -> list[Value]:
+        """What gradients come to from these values before the next cuts, in the order of all goals: a sweep
+        with many cuts asks for few of them each time."""
+        found: set[int] = set()
+        stack: list[Any] = []
+        seen: set[Any] = set()
+
+        def look(values: Sequence[Value], stops: bool) -> None:
+            for value in values:
+                origin = value.origin
+                if origin is None:
+                    continue
+                key, maker = id(origin.of), origin.node
+                found.update(self.places.get(key, ()))
+                if maker is not None and maker not in seen and not (stops and key in self.halts):
+                    seen.add(maker)
+                    stack.append(maker)
+
+        look(starts, stops=False)
+        while stack:
+            look(stack.pop().inputs, stops=True)
+        return [self.goals[i] for i in sorted(found)]
+
+    def is_cut(self, value: Value) -> bool:
+        return value.origin is not None and id(value.origin.of) in self.halts
+
+    def arrive(self, value: Value, cotangent: Tensor) -> None:
+        assert value.origin is not None
+        if self.is_cut(value):
             self.add(self.pending, value, cotangent)
-        elif wanted:
+        elif id(value.origin.of) in self.ends:
             self.add(self.found, value, cotangent)
 
     def pass_cut(self, value: Value, cotangent: Tensor) -> None:
@@ -206,8 +243,7 @@ class Sweep:
             if source.origin is None or result is None:
                 continue
             if source.origin.node is None:
-                of = source.origin.of
-                if any(value.origin is not None and value.origin.of is of for value in self.wanted):
+                if id(source.origin.of) in self.ends:
                     self.add(self.found, source, result)
             else:
                 self.add(self.pending, source, result.to_dense() if result.is_sparse else result)
@@ -219,7 +255,7 @@ class Sweep:
         cotangent = _hooked(origin, cotangent, self.create_graph)
         if origin.retains:
             accumulate(origin, self.own(cotangent), self.create_graph)
-        if any(value.origin is not None and value.origin.of is origin for value in self.wanted):
+        if id(origin) in self.ends:
             self.add(self.found, value, cotangent)
         return cotangent
 
